@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("ZERO_MEM_DATA", ROOT.parent / "shared" / "data"))
+DATA_REQUIRED = os.environ.get("ZERO_MEM_REQUIRE_DATA", "") not in ("", "0")
+
+# No test is decided by a clock; in CI the same examples run each time.
+settings.register_profile("zero-mem", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("zero-mem")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,13 +28,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def shared_data() -> Callable[[str], Path]:
-    """Give the path of a file of the public data, or skip where there is none."""
+    """Give the path of a file of the public data, or skip where there is none.
+
+    With ZERO_MEM_REQUIRE_DATA=1 a missing file is a failure: CI must not skip what it can run.
+    """
 
     def path(name: str) -> Path:
         found = DATA / name
-        if not found.exists():
-            pytest.skip(f"public data not here: {name} (set ZERO_MEM_DATA to its folder)")
-        return found
+        if found.exists():
+            return found
+        missing = f"public data not here: {name} (set ZERO_MEM_DATA to its folder)"
+        return pytest.fail(missing) if DATA_REQUIRED else pytest.skip(missing)
 
     return path
 

@@ -1,0 +1,42 @@
+"""Zero-Mem: memory for LLM agents that stays out of the prompt.
+
+Operations on memory are deterministic code; they call no LLM and put no body into the prompt,
+only a receipt. A body enters the prompt when the model must decide on it: explicitly, few,
+compact, under a budget.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zero_mem.errors import ZeroMemError
+from zero_mem.memory import Memory, MemoryStore
+from zero_mem.types import UNSET, Blob, Json, MemoryReceipt, MemoryRecord
+
+if TYPE_CHECKING:
+    from zero_mem.aio import AsyncMemory
+    from zero_mem.runtime import ZeroMemRuntime
+
+__all__ = [
+    "UNSET",
+    "AsyncMemory",
+    "Blob",
+    "Json",
+    "Memory",
+    "MemoryReceipt",
+    "MemoryRecord",
+    "MemoryStore",
+    "ZeroMemError",
+    "ZeroMemRuntime",
+]
+
+_LAZY = {"AsyncMemory": "zero_mem.aio", "ZeroMemRuntime": "zero_mem.runtime"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what not every program needs on first use (asyncio alone costs more than the core)."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'zero_mem' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

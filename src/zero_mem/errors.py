@@ -1,16 +1,16 @@
 """The errors that Zero-Mem raises.
 
-    ZeroMemError
-    ├── InvalidInput            the call itself is wrong: a value, a name, a filter
-    ├── NotFound                no such record in this namespace (or expired, or purged)
-    ├── Conflict                somebody else's write came first, or a key is taken
-    ├── NotAllowed              the state or the rights forbid it
-    ├── LimitReached            a cap or a budget is reached and the policy is to refuse
-    ├── RequiredMemoryMissing   a prompt was to hold a memory that cannot be given
-    ├── StoreUnavailable        the store cannot be opened, read or written now
-    │   └── StoreCorrupt        the file is not a store, or is damaged
-    ├── MigrationNeeded         the store was written by a newer version
-    └── MissingExtra            an optional package is not installed
+ZeroMemError
+├── InvalidInput            the call itself is wrong: a value, a name, a filter
+├── NotFound                no such record in this namespace (or expired, or purged)
+├── Conflict                somebody else's write came first, or a key is taken
+├── NotAllowed              the state or the rights forbid it
+├── LimitReached            a cap or a budget is reached and the policy is to refuse
+├── RequiredMemoryMissing   a prompt was to hold a memory that cannot be given
+├── StoreUnavailable        the store cannot be opened, read or written now
+│   └── StoreCorrupt        the file is not a store, or is damaged
+├── MigrationNeeded         the store was written by a newer version
+└── MissingExtra            an optional package is not installed
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ UNSET: Final = Unset.UNSET
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A JSON body, kept apart from text: `save('{"a":1}')` stays text, `save(Json(...))` is data."""
+    """A JSON body, kept apart from text: `save('{"a": 1}')` stays text."""
 
     value: Any
 
@@ -211,3 +211,21 @@ class Recall:
     left_out: str = ""
     behind: int = 0
     near_misses: tuple[RecallItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A part of one body, chosen by the caller and held to a budget.
+
+    `value` is the JSON value that was chosen (None for text); `matched` of `total` rows or
+    lines were chosen, and `left_out` is one line on what of them did not fit.
+    """
+
+    memory_id: str
+    text: str
+    value: Any
+    matched: int
+    total: int
+    tokens: int
+    tokens_exact: bool
+    left_out: str = ""

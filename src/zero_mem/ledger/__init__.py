@@ -1,0 +1,1 @@
+"""What a prompt costs: tokens by column, cache states, prices."""

@@ -1,0 +1,242 @@
+"""The store as its users see it: opened by URL, seen through namespaces."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path as FilePath
+from types import TracebackType
+from typing import TypeAlias
+
+from zero_mem.errors import InvalidInput, StoreUnavailable
+from zero_mem.operations.requests import check_path
+from zero_mem.operations.sweep import Ending, SweepReport
+from zero_mem.queued import QueuedWrites
+from zero_mem.space import Namespace
+from zero_mem.storage.base import Storage, Transaction
+from zero_mem.storage.memory import MemoryStorage
+from zero_mem.subtree import Subtree
+from zero_mem.text.tokens import Tokenizer, tokenizer
+
+Clock: TypeAlias = Callable[[], datetime]
+
+URL_VARIABLE = "ZERO_MEM_URL"
+"""The environment variable that names the store where no URL is given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """What a store holds.
+
+    `by_state` and `by_form` count records; active ones that have expired and were not swept
+    yet count as active. `bytes` is the size of the store's files.
+    """
+
+    namespaces: int
+    records: int
+    by_state: dict[str, int]
+    by_form: dict[str, int]
+    journal: int
+    bytes: int
+
+
+class Memory:
+    """A store of memories; reads and writes go through its namespaces.
+
+    Safe to share between threads. A context manager: leaving it closes the store.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        clock: Clock | None = None,
+        tokens: Tokenizer | str = "o200k",
+        actor: str = "",
+    ) -> None:
+        self._storage = storage
+        self._clock = clock or _utc_now
+        self._actor = actor
+        self._tokens = tokens
+        self.queued = QueuedWrites(self)
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        clock: Clock | None = None,
+        durability: str = "full",
+        tokens: Tokenizer | str = "o200k",
+        actor: str = "",
+    ) -> Memory:
+        """Open a store, making it where there is none.
+
+        Args:
+            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`; by default
+                the environment's ZERO_MEM_URL, else the file that `default_path` gives.
+            clock: Gives the current time as an aware datetime; the system's by default.
+            durability: "full" or "normal"; see `SQLiteStorage`.
+            tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
+            actor: Who writes, for the journal.
+
+        Raises:
+            InvalidInput: The URL names no store this version knows.
+            StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
+        """
+        storage = open_storage(url or os.environ.get(URL_VARIABLE), durability)
+        return cls(storage, clock=clock, tokens=tokens, actor=actor)
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Apply queued writes and close the store."""
+        self.queued.close()
+        self._storage.close()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What counts tokens for budgets."""
+        if isinstance(self._tokens, str):
+            self._tokens = tokenizer(self._tokens)
+        return self._tokens
+
+    @property
+    def storage(self) -> Storage:
+        """The store beneath."""
+        return self._storage
+
+    def now(self) -> datetime:
+        """Read the clock, in UTC."""
+        return self._clock().astimezone(UTC)
+
+    def namespace(self, *segments: str, actor: str | None = None) -> Namespace:
+        """Give the view of one namespace, such as `namespace("acme", "alice")`.
+
+        Raises:
+            InvalidInput: No segment was given, or one is not a name.
+        """
+        path = check_path(segments)
+        return Namespace(self, path, actor=self._actor if actor is None else actor)
+
+    def subtree(self, *segments: str) -> Subtree:
+        """Give reads over every namespace at and below a path; no segment means all."""
+        return Subtree(self, check_path(segments) if segments else ())
+
+    def expire(self, *, action: Ending = "expire", dry_run: bool = False) -> SweepReport:
+        """Sweep every namespace: what is past its time, its task's lease or its retention.
+
+        Args:
+            action: What happens to expired records; see `Namespace.end_task`.
+            dry_run: Only say what would happen.
+        """
+        reports = [
+            self.namespace(*path).expire(action=action, dry_run=dry_run)
+            for path in self.subtree().namespaces()
+        ]
+        return SweepReport(
+            swept=tuple(swept for report in reports for swept in report.swept),
+            tasks=tuple(task for report in reports for task in report.tasks),
+            dry_run=dry_run,
+        )
+
+    def stats(self) -> Stats:
+        """Count what the store holds."""
+        self.flush()
+        states: Counter[str] = Counter()
+        forms: Counter[str] = Counter()
+        with self.transaction() as transaction:
+            rows = transaction.namespaces(())
+            for row in rows:
+                for (state, form), count in transaction.tally(row).items():
+                    states[state] += count
+                    forms[form] += count
+        return Stats(
+            namespaces=len(rows),
+            records=states.total(),
+            by_state=dict(sorted(states.items())),
+            by_form=dict(sorted(forms.items())),
+            journal=sum(row.sequence for row in rows),
+            bytes=self._storage.size(),
+        )
+
+    # For the views
+
+    def transaction(
+        self, *, write: bool = False, durable: bool = True
+    ) -> AbstractContextManager[Transaction]:
+        """Open a transaction of the store beneath."""
+        return self._storage.transaction(write=write, durable=durable)
+
+    def scrub(self) -> None:
+        """Overwrite what purged bodies left in the store's files; a purge calls this."""
+        self._storage.scrub()
+
+    def flush(self) -> None:
+        """Apply every queued write before returning."""
+        self.queued.flush()
+
+
+class MemoryStore(Namespace):
+    """An in-memory store seen through its namespace `default`: the shortest way to begin."""
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        super().__init__(Memory(MemoryStorage(), clock=clock), ("default",))
+
+
+def default_path() -> FilePath:
+    """Give the file that `Memory.open()` uses: memory.db in the user's data folder."""
+    base = os.environ.get("XDG_DATA_HOME") or FilePath.home() / ".local" / "share"
+    return FilePath(base) / "zero-mem" / "memory.db"
+
+
+def open_storage(url: str | None, durability: str) -> Storage:
+    """Open the store that a URL names.
+
+    Raises:
+        InvalidInput: The URL names no store this version knows.
+    """
+    if url is None:
+        path = default_path()
+        _make_folder(path.parent)
+        return _sqlite(str(path), durability)
+    scheme, separator, rest = url.partition("://")
+    if url == "memory://":
+        return MemoryStorage()
+    if separator and scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        return _sqlite(rest[1:], durability)
+    raise InvalidInput(
+        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
+        "or memory://"
+    )
+
+
+def _sqlite(path: str, durability: str) -> Storage:
+    # Imported here so that a program with an in-memory store never loads sqlite3.
+    from zero_mem.storage.sqlite import SQLiteStorage
+
+    return SQLiteStorage(path, durability=durability)
+
+
+def _make_folder(folder: FilePath) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"{folder}: can't make the folder: {error.strerror}") from error
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

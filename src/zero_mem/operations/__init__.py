@@ -1,0 +1,1 @@
+"""What the operations mean: written once, on the primitives that every store offers."""

@@ -1,0 +1,88 @@
+"""Queued writes (`op:queued`): answered at once, applied in order by one background thread."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+Job: TypeAlias = Callable[[], object]
+
+
+class WriteQueue:
+    """Writes that were accepted and are applied in the order they came.
+
+    `flush` applies what is left in the calling thread, so nothing waits for the scheduler,
+    and an exit of the interpreter loses nothing. The thread starts with the first job.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: deque[Job] = deque()
+        self._running = threading.Lock()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        _flush_at_exit(self)
+
+    def put(self, job: Job) -> None:
+        """Take a job; a job handles its own expected errors."""
+        with self._changed:
+            self._jobs.append(job)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=_work, args=(weakref.ref(self),), name="zero-mem-queue", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify()
+
+    def flush(self) -> None:
+        """Apply every job taken so far before returning."""
+        while self._run_one():
+            pass
+
+    def close(self) -> None:
+        """Flush, and end the thread."""
+        self.flush()
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def _run_one(self) -> bool:
+        with self._running:
+            if not self._jobs:
+                return False
+            self._jobs.popleft()()
+            return True
+
+    def wait(self) -> bool:
+        """Wait for a job and run it; tell whether to go on."""
+        with self._changed:
+            if not self._jobs and not self._closed:
+                self._changed.wait(timeout=1.0)
+            if self._closed and not self._jobs:
+                return False
+        self._run_one()
+        return True
+
+
+def _work(queue: weakref.ref[WriteQueue]) -> None:
+    """Run jobs for as long as the queue is there; a queue nobody holds is let go."""
+    while True:
+        alive = queue()
+        if alive is None or not alive.wait():
+            return
+        del alive
+
+
+def _flush_at_exit(queue: WriteQueue) -> None:
+    known = weakref.ref(queue)
+
+    def flush() -> None:
+        alive = known()
+        if alive is not None:
+            alive.flush()
+
+    atexit.register(flush)

@@ -1,0 +1,87 @@
+"""A namespace as it was at a moment: read-only, expiry judged at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeAlias
+
+from zero_mem import filters
+from zero_mem.errors import NotFound
+from zero_mem.handles import check_memory_id
+from zero_mem.policy.limits import limits_for
+from zero_mem.recall import search as searching
+from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
+from zero_mem.text.tokens import Tokenizer
+from zero_mem.types import Hit, MemoryRecord, Recall
+
+Hits: TypeAlias = list[Hit]
+
+
+class Past:
+    """The records of a namespace as they stood at `moment`; made by `Namespace.as_of`."""
+
+    def __init__(
+        self,
+        records: Mapping[str, MemoryRecord],
+        moment: datetime,
+        *,
+        settings: str,
+        tokenizer: Tokenizer,
+    ) -> None:
+        self._records = records
+        self._settings = settings
+        self._tokenizer = tokenizer
+        self.moment = moment
+
+    def get(self, memory_id: str | int) -> MemoryRecord:
+        """Read a record as it was.
+
+        Raises:
+            NotFound: It was not there then, had ended, or has been purged since.
+        """
+        identity = check_memory_id(memory_id)
+        record = self._records.get(identity)
+        if record is None or record.state == "deleted" or record.expired(self.moment):
+            raise NotFound(f"no memory {identity} in this namespace at {self.moment.isoformat()}")
+        return record
+
+    def list(self, where: Mapping[str, Any] | None = None) -> list[MemoryRecord]:
+        """List the records that a filter matches, in the order they were first saved."""
+        parsed = filters.parse(where)
+        records = self._records.values()
+        return [r for r in records if searching.visible(r, parsed, self.moment)]
+
+    def search(
+        self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
+    ) -> Hits:
+        """Find records by their words, with the statistics of that moment."""
+        text, parsed = searching.check_query(query), filters.parse(where)
+        found = searching.search_listed(self._records.values(), text, parsed, self.moment)
+        return list(islice(found, check_count(limit, "limit")))
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        budget: int = DEFAULT_BUDGET,
+        where: Mapping[str, Any] | None = None,
+        explain: bool = False,
+    ) -> Recall:
+        """Give what a recall would have given then."""
+        text, parsed = searching.check_query(query), filters.parse(where)
+        return recalled(
+            searching.search_listed(self._records.values(), text, parsed, self.moment),
+            query=text,
+            limit=check_count(limit, "limit"),
+            budget=check_count(budget, "budget"),
+            tokenizer=self._tokenizer,
+            threshold=self._threshold,
+            explain=explain,
+        )
+
+    def _threshold(self, hit: Hit) -> int:
+        limits = limits_for(self._settings, hit.record.form, hit.record.kind)
+        return limits.compaction_threshold

@@ -1,0 +1,257 @@
+"""What a prompt shows of the memories: fenced blocks that are final once they were sent.
+
+A block is stored as references (memory, version, how it was shown), never as text; it is
+rendered again from the journal, so that the same history gives the same bytes after a
+restart. A changed memory is not rewritten in place: its new version is appended at the tail.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from zero_mem.errors import InvalidInput, NotFound, RequiredMemoryMissing
+from zero_mem.policy.limits import limits_for
+from zero_mem.policy.visibility import visibility_of
+from zero_mem.space import Namespace
+from zero_mem.text.compress import compress
+from zero_mem.text.fence import fence, memory_line
+from zero_mem.text.tokens import Tokenizer
+from zero_mem.types import MemoryRecord
+
+Reason: TypeAlias = Literal["pinned", "required", "summary"]
+Chat: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One memory in a block; `limit` is the most characters of it (0: all of it)."""
+
+    memory_id: str
+    version: int
+    reason: Reason
+    limit: int
+    supersedes: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Memories that entered the prompt together, before the host's message number `anchor`."""
+
+    anchor: int
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A run of a prompt's text: the host's own, or a memory's with the reason it is there."""
+
+    text: str
+    reason: str
+    tokens: int
+    memory_id: str | None = None
+    version: int | None = None
+
+
+def blocks_of(space: Namespace, conversation: str) -> list[Block]:
+    """Read the blocks of a conversation in the order they were sent."""
+    stored = space.decisions(_scope(conversation))
+    return [_block(int(anchor), value) for anchor, value in stored.items() if value is not None]
+
+
+def _scope(conversation: str) -> str:
+    return f"prompt:{conversation}"
+
+
+def _block(anchor: int, value: str) -> Block:
+    return Block(anchor=anchor, shown=tuple(Shown(**fields) for fields in json.loads(value)))
+
+
+def store_block(space: Namespace, conversation: str, block: Block) -> None:
+    """Make a block final, and keep its memories from eviction."""
+    names = Shown.__dataclass_fields__
+    value = json.dumps([{name: getattr(s, name) for name in names} for s in block.shown])
+    space.decide(_scope(conversation), str(block.anchor), value)
+    for shown in block.shown:
+        space.hold(f"conversation:{conversation}", shown.memory_id)
+
+
+def choose(
+    space: Namespace,
+    earlier: Iterable[Block],
+    require: Sequence[str],
+    budget: int,
+    tokenizer: Tokenizer,
+) -> tuple[Shown, ...]:
+    """Choose what a prompt must show that no earlier block shows in its current version.
+
+    Pinned and required memories come whole, or the prompt is not built; summaries fill what
+    the budget leaves.
+
+    Raises:
+        RequiredMemoryMissing: A required memory can't be read, or it or a pinned one does
+            not fit the budget.
+    """
+    known = {shown.memory_id: shown.version for block in earlier for shown in block.shown}
+    required = _required(space, require)
+    visible = _by_visibility(space)
+    left = budget
+    chosen: list[Shown] = []
+    for reason, record in [
+        *(("pinned", record) for record in visible["pinned"]),
+        *(("required", record) for record in required),
+        *(("summary", record) for record in visible["summary"]),
+    ]:
+        if record.memory_id in {shown.memory_id for shown in chosen}:
+            continue
+        if known.get(record.memory_id) == record.version:
+            continue
+        shown = _shown(space, record, reason, superseding=record.memory_id in known)  # type: ignore[arg-type]
+        cost = tokenizer.count(_line(record, shown) + "\n")
+        if cost <= left:
+            chosen.append(shown)
+            left -= cost
+        elif reason != "summary":
+            raise RequiredMemoryMissing(
+                f"memory {record.memory_id} ({reason}) takes {cost} tokens and {left} are left "
+                f"of the budget of {budget}; raise the budget, or read a part of it"
+            )
+    return tuple(chosen)
+
+
+def _required(space: Namespace, require: Sequence[str]) -> list[MemoryRecord]:
+    found = []
+    for memory_id in require:
+        try:
+            record = space.get(memory_id)
+        except NotFound as error:
+            raise RequiredMemoryMissing(f"the prompt must hold it, but {error}") from error
+        if record.state != "active":
+            raise RequiredMemoryMissing(f"memory {memory_id} is archived; restore it first")
+        found.append(record)
+    return found
+
+
+def _by_visibility(space: Namespace) -> dict[str, list[MemoryRecord]]:
+    """List the records that a prompt shows without being asked, pinned ones first made first."""
+    settings = space.settings()
+    found: dict[str, list[MemoryRecord]] = {"pinned": [], "summary": []}
+    for form in shown_forms(settings):
+        for record in space.each({"form": form}):
+            visibility = visibility_of(record, limits_for(settings, record.form, record.kind))
+            if visibility in found:
+                found[visibility].append(record)
+    most = limits_for(settings, "semantic", "").max_recall_items
+    found["summary"] = sorted(found["summary"], key=lambda r: r.updated_at, reverse=True)[:most]
+    return found
+
+
+def shown_forms(settings: str) -> list[str]:
+    """Name the forms of which a prompt may show records without being asked."""
+    if '"visibility"' in settings:
+        return ["working", "episodic", "semantic", "procedural"]
+    return ["procedural"]
+
+
+def _shown(space: Namespace, record: MemoryRecord, reason: Reason, *, superseding: bool) -> Shown:
+    limits = limits_for(space.settings(), record.form, record.kind)
+    return Shown(
+        memory_id=record.memory_id,
+        version=record.version,
+        reason=reason,
+        limit=limits.compaction_threshold if reason == "summary" else 0,
+        supersedes=superseding,
+    )
+
+
+def _line(record: MemoryRecord, shown: Shown) -> str:
+    text = record.text
+    if shown.limit:
+        text = compress(record.content, limit=shown.limit).text
+    line = memory_line(record.memory_id, record.kind, record.key, text)
+    return f"{line} (supersedes [memo:{record.memory_id}])" if shown.supersedes else line
+
+
+def _lines(space: Namespace, block: Block) -> list[tuple[str, Shown]]:
+    return [(_rendered(space, shown), shown) for shown in block.shown]
+
+
+def _rendered(space: Namespace, shown: Shown) -> str:
+    for entry in space.history(shown.memory_id):
+        if entry.version == shown.version and entry.record is not None:
+            return _line(entry.record, shown)
+    return f"[memo:{shown.memory_id}] purged"
+
+
+def render_block(space: Namespace, block: Block) -> str:
+    """Write a block as it was first sent; a purged memory leaves `[memo:ID] purged`."""
+    return fence(line for line, _ in _lines(space, block))
+
+
+def insert_blocks(
+    messages: Sequence[Chat], blocks: Iterable[Block], space: Namespace
+) -> list[dict[str, Any]]:
+    """Put every block back at its place; one that the host has kept in its list stays as it is."""
+    prompt = [dict(message) for message in messages]
+    for block in sorted(blocks, key=lambda block: -block.anchor):
+        message = {"role": "user", "content": render_block(space, block)}
+        at = min(block.anchor, len(prompt))
+        if prompt[at : at + 1] != [message]:
+            prompt.insert(at, message)
+    return prompt
+
+
+def check_messages(messages: object) -> list[Chat]:
+    """Accept a list of chat messages."""
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
+        raise InvalidInput("messages is a list of chat messages")
+    for place, message in enumerate(messages):
+        if not isinstance(message, Mapping) or "role" not in message:
+            raise InvalidInput(f"message {place} is not a mapping with a role")
+    return list(messages)
+
+
+def digest_of(messages: Sequence[Chat]) -> str:
+    """Name a list of messages, to tell later whether it is the same."""
+    text = json.dumps(list(messages), sort_keys=True, default=repr)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def spans_of(
+    space: Namespace, prompt: Sequence[Chat], blocks: Iterable[Block], tokenizer: Tokenizer
+) -> list[Span]:
+    """Show a prompt message by message, each memory's tokens with their reason."""
+    rendered = {render_block(space, block): block for block in blocks}
+    spans: list[Span] = []
+    for message in prompt:
+        content = message.get("content")
+        block = rendered.get(content) if isinstance(content, str) else None
+        if block is None:
+            text = content if isinstance(content, str) else json.dumps(content, default=repr)
+            reason = f"host: {message['role']}"
+            spans.append(Span(text=text, reason=reason, tokens=tokenizer.count(text)))
+        else:
+            spans += _memory_spans(space, block, tokenizer)
+    return spans
+
+
+def _memory_spans(space: Namespace, block: Block, tokenizer: Tokenizer) -> list[Span]:
+    lines = _lines(space, block)
+    opening, *_, closing = fence(line for line, _ in lines).split("\n")
+    return [
+        Span(text=opening, reason="fence", tokens=tokenizer.count(opening)),
+        *(
+            Span(
+                text=line,
+                reason=shown.reason,
+                tokens=tokenizer.count(line),
+                memory_id=shown.memory_id,
+                version=shown.version,
+            )
+            for line, shown in lines
+        ),
+        Span(text=closing, reason="fence", tokens=tokenizer.count(closing)),
+    ]

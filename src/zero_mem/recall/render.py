@@ -1,0 +1,129 @@
+"""Turning chosen records into the few compact lines that a prompt gets, under a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from zero_mem.errors import InvalidInput
+from zero_mem.text.compress import compress
+from zero_mem.text.fence import memory_line
+from zero_mem.text.tokens import Tokenizer
+from zero_mem.types import Hit, Recall, RecallItem
+
+DEFAULT_BUDGET = 1000
+"""Tokens of one recall where the caller names no budget."""
+
+
+def check_count(value: object, what: str) -> int:
+    """Accept a whole number from 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidInput(f"{what} is a whole number from 1, not {value!r}")
+    return value
+
+
+@dataclass(slots=True)
+class Lines:
+    """The lines of a recall as they are filled, best first, up to a budget of tokens."""
+
+    budget: int
+    tokenizer: Tokenizer
+    items: list[RecallItem] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    missed: list[RecallItem] = field(default_factory=list)
+    over_budget: list[str] = field(default_factory=list)
+    shortened: int = 0
+    spent: int = 0
+
+    def add(self, hit: Hit, *, threshold: int, query: str, reason: str = "") -> bool:
+        """Add a record's line if it fits; tell whether it did."""
+        record = hit.record
+        extract = compress(record.content, limit=threshold, query=query)
+        item = RecallItem(
+            memory_id=record.memory_id,
+            text=extract.text,
+            score=hit.score,
+            record=record,
+            reason=reason,
+        )
+        line = memory_line(record.memory_id, record.kind, record.key, extract.text)
+        cost = self.tokenizer.count(line + "\n")
+        if self.spent + cost > self.budget:
+            self.missed.append(item)
+            self.over_budget.append(record.memory_id)
+            return False
+        self.items.append(item)
+        self.lines.append(line)
+        self.spent += cost
+        self.shortened += extract.left_out > 0
+        return True
+
+    def text(self) -> str:
+        """Join the lines; a joint that costs more than its parts gives up its last item."""
+        while self.lines and self.tokenizer.count("\n".join(self.lines)) > self.budget:
+            self.lines.pop()
+            item = self.items.pop()
+            self.missed.insert(0, item)
+            self.over_budget.insert(0, item.memory_id)
+        return "\n".join(self.lines)
+
+    def recall(self, notes: Iterable[str], *, explain: bool) -> Recall:
+        """Make the result; `notes` say what else was left out."""
+        text = self.text()
+        over = self.over_budget
+        said = [
+            f"{len(over)} over the budget of {self.budget} tokens: {_some(over)}" if over else "",
+            f"{self.shortened} shortened" if self.shortened else "",
+            *notes,
+        ]
+        return Recall(
+            items=tuple(self.items),
+            text=text,
+            tokens=self.tokenizer.count(text),
+            tokens_exact=self.tokenizer.exact,
+            left_out="; ".join(note for note in said if note),
+            near_misses=tuple(self.missed) if explain else (),
+        )
+
+
+def _some(ids: list[str], most: int = 10) -> str:
+    shown = ", ".join(ids[:most])
+    return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"
+
+
+def named(what: str, ids: list[str]) -> str:
+    """Say which ids something is true of; "" where there are none."""
+    return f"{what}: {_some(ids)}" if ids else ""
+
+
+def recalled(
+    hits: Iterable[Hit],
+    *,
+    query: str,
+    limit: int,
+    budget: int,
+    tokenizer: Tokenizer,
+    threshold: Callable[[Hit], int],
+    explain: bool,
+) -> Recall:
+    """Fill a recall with the best hits.
+
+    Args:
+        hits: Best first; read only as far as needed.
+        query: Chooses which parts of a long body are quoted.
+        limit: Most items.
+        budget: Most tokens of the text.
+        tokenizer: Counts them.
+        threshold: Most characters of one body.
+        explain: Keep what just missed, and the reasons.
+    """
+    lines = Lines(budget=budget, tokenizer=tokenizer)
+    more = 0
+    for rank, hit in enumerate(hits, start=1):
+        if len(lines.items) == limit or len(lines.missed) == limit:
+            more += 1
+            break
+        reason = f"rank {rank}, BM25 {hit.score:.3f}" if explain else ""
+        lines.add(hit, threshold=threshold(hit), query=query, reason=reason)
+    note = f"more matched than the {limit} shown" if more and lines.items else ""
+    return lines.recall([note], explain=explain)

@@ -1,0 +1,314 @@
+"""The replay: every strategy over the same runs, call by call, in one pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from zero_mem.controller.messages import Defect, Message, Transcript
+from zero_mem.errors import InvalidInput
+from zero_mem.ledger.columns import CallTokens, cache_state
+from zero_mem.ledger.prices import DEFAULT_TABLE, Cost, Price, PriceTable, cost
+from zero_mem.replay.accounting import Measured, Meter, TokenCache, call_tokens
+from zero_mem.replay.coverage import CACHE_READ
+from zero_mem.replay.figures import (
+    CallFigures,
+    LeftOut,
+    Outcome,
+    Replay,
+    RunFigures,
+    Seen,
+    ValueSeen,
+)
+from zero_mem.replay.judging import Judge, Need
+from zero_mem.replay.prompt import Entry, Prompt
+from zero_mem.replay.saving import MemorySaver, Saver
+from zero_mem.replay.strategies import Session, Strategy
+from zero_mem.text.tokens import Tokenizer
+
+PromptSink = Callable[[Prompt], None]
+Progress = Callable[[int, int], None]
+
+
+def run(
+    transcripts: Sequence[Transcript],
+    strategies: Sequence[Strategy],
+    *,
+    tokenizer: Tokenizer,
+    prices: PriceTable = DEFAULT_TABLE,
+    model: str = "",
+    overhead: str = "",
+    saver: Saver | None = None,
+    defects: Iterable[Defect] = (),
+    left_out: Iterable[LeftOut] = (),
+    on_prompt: Iterable[PromptSink] = (),
+    on_progress: Progress | None = None,
+) -> Replay:
+    """Replay runs under strategies and measure every call.
+
+    Each assistant message is the output of one call, whose prompt a strategy fills from the
+    messages before it. Tool results are saved once per run, as they come.
+
+    Args:
+        transcripts: The runs.
+        strategies: The strategies, each name and budget once.
+        tokenizer: Counts the tokens; whether it is exact goes into the result.
+        prices: The price table.
+        model: A row of it; by default the table's default model.
+        overhead: The text that strategies with handles add to each prompt: the read tool's
+            definition and the preamble.
+        saver: Keeps tool results and gives their memory_ids; by default an in-memory
+            store.
+        defects: What could not be read, to be carried into the result.
+        left_out: Strategies that were not run, to be carried into the result.
+        on_prompt: Each is given every prompt as it is made.
+        on_progress: Called with the messages done and all there are.
+
+    Returns:
+        The figures of every strategy, in the order given.
+
+    Raises:
+        InvalidInput: A strategy and budget is given twice, or the model has no price.
+    """
+    _check_distinct(strategies)
+    price = prices.price(model) if model else prices.price()
+    setting = _Setting(tokenizer, price, overhead, tuple(on_prompt), saver or MemorySaver())
+    messages = sum(len(transcript.messages) for transcript in transcripts)
+    progress = _Counted(messages, on_progress)
+    runs = [
+        _Run(number, transcript, strategies, setting).replayed(transcript, progress)
+        for number, transcript in enumerate(transcripts)
+    ]
+    by_strategy = zip(*runs, strict=True) if runs else ((),) * len(strategies)
+    return Replay(
+        outcomes=tuple(map(_outcome, strategies, by_strategy)),
+        price=price,
+        price_date=prices.date,
+        tokenizer=tokenizer.name,
+        exact=tokenizer.exact,
+        messages=messages,
+        left_out=tuple(left_out),
+        defects=tuple(defects),
+    )
+
+
+class _Counted:
+    """Tells progress, message by message."""
+
+    def __init__(self, total: int, tell: Progress | None) -> None:
+        self._total = total
+        self._tell = tell
+        self._done = 0
+
+    def step(self) -> None:
+        self._done += 1
+        if self._tell is not None:
+            self._tell(self._done, self._total)
+
+
+def _check_distinct(strategies: Sequence[Strategy]) -> None:
+    seen: set[tuple[str, float | None]] = set()
+    for strategy in strategies:
+        if (strategy.name, strategy.budget) in seen:
+            at = "" if strategy.budget is None else f" at {strategy.budget:g}"
+            raise InvalidInput(f"strategy {strategy.name}{at} is given twice")
+        seen.add((strategy.name, strategy.budget))
+
+
+def _outcome(strategy: Strategy, runs: tuple[RunFigures, ...]) -> Outcome:
+    outcome = Outcome(
+        strategy=strategy.name,
+        title=strategy.title,
+        budget=strategy.budget,
+        uses_handles=strategy.uses_handles,
+        runs=runs,
+    )
+    return outcome.with_note(strategy.note(prefix_unchanged=outcome.prefix_unchanged))
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What is the same for every run."""
+
+    tokenizer: Tokenizer
+    price: Price
+    overhead: str
+    sinks: tuple[PromptSink, ...]
+    saver: Saver
+
+
+class _Run:
+    """One run under all strategies in step, so that each result is saved and judged once."""
+
+    def __init__(
+        self,
+        number: int,
+        transcript: Transcript,
+        strategies: Sequence[Strategy],
+        setting: _Setting,
+    ) -> None:
+        self._cache = TokenCache(setting.tokenizer)
+        self._saver = setting.saver.run(transcript.name)
+        self._judge = Judge(self._cache)
+        self._original = Meter(self._cache)
+        self._history: list[Entry] = []
+        self._definitions = self._cache.count(_definitions(transcript.tools))
+        self._tracks = [
+            _Track(strategy, number, transcript.name, setting, self._cache)
+            for strategy in strategies
+        ]
+
+    def replayed(self, transcript: Transcript, progress: _Counted) -> tuple[RunFigures, ...]:
+        """Replay the run and give its figures, strategy by strategy."""
+        for at, message in enumerate(transcript.messages):
+            if message.role == "assistant":
+                self._call(at, message)
+            self._observe(at, message)
+            progress.step()
+        return tuple(
+            RunFigures(name=transcript.name, calls=tuple(track.calls)) for track in self._tracks
+        )
+
+    def _observe(self, at: int, message: Message) -> None:
+        memory_id = self._saver.save(message.text, message.tool) if message.role == "tool" else ""
+        self._judge.observe(message, memory_id)
+        self._history.append(Entry(message=message, origin=at))
+        for track in self._tracks:
+            track.session.observe(message, at, memory_id)
+
+    def _call(self, at: int, answer: Message) -> None:
+        original = self._original.measure(list(self._history))
+        need = self._judge.need(answer)
+        for track in self._tracks:
+            track.call(at, answer, original, need, self._judge, self._definitions)
+
+
+class _Track:
+    """One run under one strategy."""
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        number: int,
+        trajectory: str,
+        setting: _Setting,
+        cache: TokenCache,
+    ) -> None:
+        self._number = number
+        self._strategy = strategy
+        self._trajectory = trajectory
+        self._setting = setting
+        self._cache = cache
+        self._meter = Meter(cache)
+        self._ours = cache.count(setting.overhead) if strategy.uses_handles else 0
+        self.session: Session = strategy.start(cache)
+        self.calls: list[CallFigures] = []
+
+    def call(
+        self,
+        at: int,
+        answer: Message,
+        original: Measured,
+        need: Need,
+        judge: Judge,
+        definitions: int,
+    ) -> None:
+        """Fill the prompt, show it to the sinks, and note its figures."""
+        entries = self.session.prompt()
+        measured = self._meter.measure(entries)
+        seen, values = judge.see(need, entries)
+        figures = self._figures(at, answer, measured, original, seen, definitions)
+        self.calls.append(figures)
+        for sink in self._setting.sinks:
+            sink(self._prompt(entries, measured.kept, figures, answer, values))
+
+    def _figures(
+        self,
+        at: int,
+        answer: Message,
+        measured: Measured,
+        original: Measured,
+        seen: Seen,
+        definitions: int,
+    ) -> CallFigures:
+        output = self._output(answer)
+        plain = call_tokens(
+            measured.weight, definitions=definitions, ours=self._ours, output=output
+        )
+        head = plain.tool_definitions + plain.our_definitions if self.calls else 0
+        unchanged = measured.unchanged.tokens + head
+        charged = seen.read_tokens + seen.control_tokens
+        column = measured.weight.tokens - original.weight.beside_results + charged
+        return CallFigures(
+            call=len(self.calls) + 1,
+            answer=at,
+            columns=plain
+            + CallTokens(memory_reads=seen.read_tokens, tool_control=seen.control_tokens),
+            state=cache_state(prompt=plain.prompt, unchanged=unchanged),
+            cost=self._cost(plain, unchanged, seen, caching=True),
+            uncached=self._cost(plain, 0, seen, caching=False),
+            column=column,
+            priced=_priced(measured, original) + charged,
+            ours_priced=self._ours * (CACHE_READ if self.calls else 1.0),
+            full_column=original.weight.tool_results,
+            size_before=measured.before.size,
+            size_kept=measured.unchanged.size,
+            seen=seen,
+        )
+
+    def _output(self, answer: Message) -> int:
+        calls = sum(
+            self._cache.count(call.name) + self._cache.count(call.arguments)
+            for call in answer.calls
+        )
+        return self._cache.count(answer.text) + calls
+
+    def _cost(self, tokens: CallTokens, unchanged: int, seen: Seen, *, caching: bool) -> Cost:
+        """Price the call; a read that it needs first is a round trip of its own."""
+        price, prompt = self._setting.price, tokens.prompt
+        state = cache_state(prompt=prompt, unchanged=unchanged, caching=caching)
+        if not seen.reads:
+            return cost(price, state, output=tokens.output)
+        longer = prompt + seen.control_tokens + seen.read_tokens
+        again = cache_state(prompt=longer, unchanged=prompt if caching else 0, caching=caching)
+        asking = cost(price, state, output=seen.control_tokens)
+        return asking + cost(price, again, output=tokens.output)
+
+    def _prompt(
+        self,
+        entries: list[Entry],
+        kept: int,
+        figures: CallFigures,
+        answer: Message,
+        values: tuple[ValueSeen, ...],
+    ) -> Prompt:
+        return Prompt(
+            run=self._number,
+            trajectory=self._trajectory,
+            call=figures.call,
+            strategy=self._strategy.name,
+            budget=self._strategy.budget,
+            entries=entries,
+            kept=kept,
+            tokens=figures.columns.prompt,
+            index=figures.answer,
+            answer=answer,
+            values=values,
+        )
+
+
+def _priced(measured: Measured, original: Measured) -> float:
+    """Weigh memory's tokens with cache reads at a tenth of fresh input.
+
+    Source: the rule of `CallFigures.column`, with each side at its own cache state.
+    """
+    ours, kept = measured.weight.tokens, measured.unchanged.tokens
+    beside, beside_kept = original.weight.beside_results, original.unchanged.beside_results
+    saved = 1.0 - CACHE_READ
+    return (ours - saved * kept) - (beside - saved * beside_kept)
+
+
+def _definitions(tools: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps([dict(tool) for tool in tools], ensure_ascii=False) if tools else ""

@@ -1,0 +1,88 @@
+"""Decision coverage of one run, call by call: what was needed, and what a prompt gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from zero_mem.controller.messages import Message
+from zero_mem.replay.accounting import TokenCache
+from zero_mem.replay.coverage import History, Part, Taken, Verdict, judge, read_of
+from zero_mem.replay.figures import Seen, ValueSeen
+from zero_mem.replay.prompt import Entry
+
+READ_TOOL: Final = "memory_read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """The values that one call takes from memory."""
+
+    values: tuple[Taken, ...] = ()
+
+
+class Judge:
+    """Judges the prompts of one run against the full transcript so far."""
+
+    def __init__(self, cache: TokenCache, *, read_tool: str = READ_TOOL) -> None:
+        self._cache = cache
+        self._history = History()
+        self._memory_ids: dict[int, str] = {}
+        self._read_tool = read_tool
+        self._seen = 0
+
+    def observe(self, message: Message, memory_id: str) -> None:
+        """Take the next message, and the memory that holds it where it is a tool result."""
+        if memory_id:
+            self._memory_ids[self._seen] = memory_id
+        self._history.observe(message)
+        self._seen += 1
+
+    def need(self, answer: Message) -> Need:
+        """Say what the next message's calls take from memory."""
+        return Need(values=tuple(self._history.called(answer)) if answer.calls else ())
+
+    def see(self, need: Need, entries: Sequence[Entry]) -> tuple[Seen, tuple[ValueSeen, ...]]:
+        """Judge a prompt: how many of the values it gives, and each of them.
+
+        A receipt in the prompt is a live handle of the result that it stands for.
+        """
+        if not need.values:
+            return Seen(), ()
+        parts = _parts(entries)
+        live = {entry.origin for entry in entries if entry.receipt}
+        total, values = Seen(), []
+        for taken in need.values:
+            verdict = judge(taken, parts, self._history, live=live)
+            total += self._counted(taken, verdict)
+            values.append(
+                ValueSeen(value=taken.value, visible=verdict.visible, linked=verdict.linked)
+            )
+        return total, tuple(values)
+
+    def _counted(self, taken: Taken, verdict: Verdict) -> Seen:
+        in_text = not self._history.record(taken.newest).is_json
+        counted = Seen(
+            values=1,
+            visible=verdict.visible,
+            linked=verdict.linked,
+            lines=in_text,
+            in_line=in_text and verdict.in_line,
+            reachable=verdict.reachable,
+        )
+        unseen = verdict.reachable and not verdict.visible
+        return counted + self._read(taken) if unseen else counted
+
+    def _read(self, taken: Taken) -> Seen:
+        read = read_of(taken, self._history, self._memory_ids.get(taken.newest, ""))
+        control = self._cache.count(self._read_tool) + self._cache.count(read.arguments)
+        return Seen(reads=1, read_tokens=self._cache.count(read.text), control_tokens=control)
+
+
+def _parts(entries: Sequence[Entry]) -> list[Part]:
+    parts = []
+    for entry in entries:
+        parts.append(Part(text=entry.message.text, origin=entry.origin))
+        parts += [Part(text=call.arguments) for call in entry.message.calls]
+    return parts

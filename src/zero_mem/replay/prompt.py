@@ -1,0 +1,83 @@
+"""A prompt as a strategy would send it: messages, and why memory's text stands in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from zero_mem.controller.messages import Message
+from zero_mem.replay.figures import ValueSeen
+
+SpanColumn: TypeAlias = Literal["memory_receipts", "tool_results", "conversation"]
+
+INJECTED: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of a message's text that memory put there, with its reason in a few words."""
+
+    start: int
+    end: int
+    column: SpanColumn
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message of a prompt.
+
+    `origin` is the index of the transcript's message that it stands for, `INJECTED` where it
+    stands for none. `receipt` is the part of the text that is a receipt. `changed` says in a
+    few words how the text differs from the original, empty where it does not.
+    """
+
+    message: Message
+    origin: int
+    receipt: str = ""
+    changed: str = ""
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What one strategy sends for one call.
+
+    `run` numbers the runs from 0, since two may bear one name. `kept` is how many leading
+    entries are as in the previous prompt. `answer` is the message that the call led to,
+    `index` its place in the transcript, `values` what its calls took from memory.
+    """
+
+    run: int
+    trajectory: str
+    call: int
+    strategy: str
+    budget: float | None
+    entries: Sequence[Entry]
+    kept: int
+    tokens: int
+    index: int
+    answer: Message
+    values: tuple[ValueSeen, ...] = ()
+
+
+def openai_chat(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Write messages in the shape of OpenAI chat completions, whatever they came from."""
+    return [_openai_chat(message) for message in messages]
+
+
+def _openai_chat(message: Message) -> dict[str, Any]:
+    shaped: dict[str, Any] = {"role": message.role, "content": message.text}
+    if message.calls:
+        shaped["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in message.calls
+        ]
+    if message.role == "tool":
+        shaped |= {"tool_call_id": message.call_id, "name": message.tool}
+    return shaped

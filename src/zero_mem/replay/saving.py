@@ -1,0 +1,59 @@
+"""Where a replay keeps the tool results: one fresh namespace of memories per run."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from zero_mem.memory import Memory
+from zero_mem.space import Namespace
+from zero_mem.types import Path
+
+ROOT: Final = ("replay",)
+
+
+class RunSaver(Protocol):
+    """Keeps the tool results of one run."""
+
+    def save(self, text: str, tool: str) -> str:
+        """Save one result and give its memory_id; empty for a result that is not kept."""
+        ...
+
+
+class Saver(Protocol):
+    """Opens a place for each run."""
+
+    def run(self, name: str) -> RunSaver:
+        """Begin a run; the same name twice begins two."""
+        ...
+
+
+class MemorySaver:
+    """Keeps each run's results in a namespace of its own, below `root`.
+
+    Namespaces are numbered on from those there are, so that a store can take many replays
+    and every run's memories count from 1, as an agent's own would.
+    """
+
+    def __init__(self, memory: Memory | None = None, *, root: Path = ROOT) -> None:
+        self._memory = memory or Memory.open("memory://")
+        self._root = root
+        self._runs = len(self._memory.subtree(*root).namespaces())
+
+    def run(self, name: str) -> RunSaver:
+        """Begin a run in the next namespace."""
+        self._runs += 1
+        space = self._memory.namespace(*self._root, f"run-{self._runs}")
+        return _NamespaceSaver(space, name)
+
+
+class _NamespaceSaver:
+    def __init__(self, space: Namespace, run: str) -> None:
+        self._space = space
+        self._run = run
+
+    def save(self, text: str, tool: str) -> str:
+        if not text.strip():  # a store takes no empty body, and there is nothing to fold
+            return ""
+        metadata = {"tool": tool, "run": self._run}
+        receipt = self._space.save(text, kind="tool_result", source="tool", metadata=metadata)
+        return receipt.memory_id

@@ -1,0 +1,245 @@
+"""Reading memories: by id, by filter, by words, and as few compact prompt lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeAlias
+
+from zero_mem import filters
+from zero_mem.errors import InvalidInput, NotFound
+from zero_mem.handles import check_memory_id
+from zero_mem.operations.plan import missing
+from zero_mem.operations.requests import check_moment
+from zero_mem.policy.limits import Limits, limits_for
+from zero_mem.policy.visibility import visibility_of
+from zero_mem.recall import search as searching
+from zero_mem.recall.read import read
+from zero_mem.recall.render import DEFAULT_BUDGET, Lines, check_count, named, recalled
+from zero_mem.space.view import View
+from zero_mem.storage.base import NamespaceRow
+from zero_mem.storage.times import to_micros
+from zero_mem.types import Hit, MemoryRecord, Page, Read, Recall
+
+Where: TypeAlias = Mapping[str, Any]
+Records: TypeAlias = list[MemoryRecord | None]
+Hits: TypeAlias = list[Hit]
+
+
+class Reads(View):
+    """The reads; none of them writes but a prompt's note of what it showed."""
+
+    def get(self, memory_id: str | int) -> MemoryRecord:
+        """Read a record by its id, active or archived.
+
+        Raises:
+            NotFound: No such record here; the message says if it expired or was purged.
+        """
+        identity = check_memory_id(memory_id)
+        record = self._find([identity]).get(identity)
+        if isinstance(record, MemoryRecord):
+            return record
+        raise NotFound(record or missing(identity, None))
+
+    def get_many(self, memory_ids: Iterable[str | int]) -> Records:
+        """Read records in one snapshot; None where there is none to read."""
+        identities = [check_memory_id(memory_id) for memory_id in memory_ids]
+        found = self._find(identities)
+        records = (found.get(identity) for identity in identities)
+        return [record if isinstance(record, MemoryRecord) else None for record in records]
+
+    def _find(self, identities: Sequence[str]) -> dict[str, MemoryRecord | str]:
+        """Read records; a string says why one can't be read."""
+        self._memory.flush()
+        with self._reading() as (transaction, row, now):
+            stored = transaction.by_ids(row, identities) if row else {}
+        found: dict[str, MemoryRecord | str] = {}
+        for identity, one in stored.items():
+            if one.record.state == "deleted":
+                found[identity] = missing(identity, one)
+            elif one.record.expired(now):
+                found[identity] = f"memory {identity} has expired"
+            else:
+                found[identity] = one.record
+        return found
+
+    def list(
+        self, where: Where | None = None, *, limit: int = 100, cursor: str | None = None
+    ) -> Page[MemoryRecord]:
+        """List records in the order they were first saved.
+
+        Args:
+            where: A filter, such as {"kind": "user_pref", "metadata.order": {"gte": 5}};
+                live records unless it names a state.
+            limit: Most records of the page.
+            cursor: `next_cursor` of the page before; it stays valid while records change.
+        """
+        check_count(limit, "limit")
+        parsed, after = filters.parse(where), _position(cursor)
+        self._memory.flush()
+        with self._reading() as (transaction, row, now):
+            stored = transaction.scan(row, parsed.equalities(), after=after) if row else iter(())
+            shown = (s for s in stored if searching.visible(s.record, parsed, now))
+            found = list(islice(shown, limit + 1))
+        following = f"p{found[limit - 1].position}" if len(found) > limit else None
+        return Page(items=tuple(s.record for s in found[:limit]), next_cursor=following)
+
+    def each(self, where: Where | None = None) -> Iterator[MemoryRecord]:
+        """Read all records that a filter matches, page by page."""
+        page = self.list(where)
+        yield from page
+        while page.next_cursor is not None:
+            page = self.list(where, cursor=page.next_cursor)
+            yield from page
+
+    def count(self, where: Where | None = None) -> int:
+        """Count records; live ones unless the filter names a state."""
+        parsed = filters.parse(where)
+        self._memory.flush()
+        with self._reading() as (transaction, row, now):
+            stored = transaction.scan(row, parsed.equalities()) if row else iter(())
+            return sum(searching.visible(s.record, parsed, now) for s in stored)
+
+    def search(self, query: str, *, where: Where | None = None, limit: int = 10) -> Hits:
+        """Find live records by their words, best first.
+
+        Args:
+            query: Any text; no character in it has a special meaning.
+            where: A filter; one that names a state reads that state instead.
+            limit: Most hits.
+        """
+        check_count(limit, "limit")
+        text, parsed = searching.check_query(query), filters.parse(where)
+        self._memory.flush()
+        with self._reading() as (transaction, row, now):
+            if row is None:
+                return []
+            return list(islice(searching.search(transaction, row, text, parsed, now), limit))
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        budget: int | None = None,
+        where: Where | None = None,
+        asked_at: datetime | None = None,
+        explain: bool = False,
+    ) -> Recall:
+        """Find the memories a query needs and give them as a prompt may carry them.
+
+        Args:
+            query: Any text.
+            limit: Most items; by default the namespace's max_recall_items.
+            budget: Most tokens of the text; 1000 by default.
+            where: A filter as in `list`.
+            asked_at: The moment the question is asked; expiry is judged at it.
+            explain: Say each item's rank and score, and what just missed.
+
+        Returns:
+            Items best first; hidden memories are never among them.
+        """
+        text, parsed = searching.check_query(query), filters.parse(where)
+        asked = None if asked_at is None else check_moment(asked_at, "asked_at")
+        tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
+        self._memory.flush()
+        with self._reading() as (transaction, row, now):
+            if row is None:
+                return Lines(tokens, self._memory.tokenizer).recall([], explain=explain)
+            most = limit or limits_for(row.settings, "semantic", "").max_recall_items
+            hits = searching.search(transaction, row, text, parsed, asked or now)
+            return recalled(
+                (hit for hit in hits if _shown(row, hit.record)),
+                query=text,
+                limit=check_count(most, "limit"),
+                budget=tokens,
+                tokenizer=self._memory.tokenizer,
+                threshold=lambda hit: _limits(row, hit.record).compaction_threshold,
+                explain=explain,
+            )
+
+    def recall_for_prompt(
+        self, memory_ids: Sequence[str | int], *, budget: int | None = None
+    ) -> str:
+        """Give named memories as prompt lines, `[memo:ID] KIND: TEXT` each, under a budget.
+
+        What does not fit or can't be read is said in a last line. The records shown are
+        marked as used.
+        """
+        if isinstance(memory_ids, str):
+            raise InvalidInput("memory_ids is a list of ids, not one string")
+        tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
+        identities = list(dict.fromkeys(check_memory_id(key) for key in memory_ids))
+        recall = self._lines(identities, tokens)
+        self.mark_used([item.memory_id for item in recall.items])
+        note = f"({recall.left_out})" if recall.left_out else ""
+        return "\n".join(part for part in (recall.text, note) if part)
+
+    def _lines(self, identities: Sequence[str], budget: int) -> Recall:
+        found = self._find(identities)
+        row = self._row()
+        lines = Lines(budget, self._memory.tokenizer)
+        unread, beyond = [], []
+        most = limits_for(row.settings, "semantic", "").max_recall_items
+        for identity in identities:
+            record = found.get(identity)
+            if not isinstance(record, MemoryRecord) or not _shown(row, record):
+                unread.append(identity)
+            elif len(lines.items) >= most:
+                beyond.append(identity)
+            else:
+                hit = Hit(memory_id=identity, score=1.0, record=record)
+                lines.add(hit, threshold=_limits(row, record).compaction_threshold, query="")
+        notes = [named("not readable", unread), named(f"beyond {most} items", beyond)]
+        return lines.recall(notes, explain=False)
+
+    def mark_used(self, identities: Sequence[str]) -> None:
+        """Note that a prompt showed these records; not journalled, not worth an fsync."""
+        if identities:
+            with self._memory.transaction(write=True, durable=False) as transaction:
+                row = transaction.create_namespace(self._path)
+                transaction.accessed(row, identities, to_micros(self._memory.now()))
+
+    def read(
+        self,
+        memory_id: str | int,
+        *,
+        pointer: str | None = None,
+        rows: Where | None = None,
+        lines: tuple[int, int] | str | None = None,
+        pattern: str | None = None,
+        budget: int | None = None,
+    ) -> Read:
+        """Read a part of one body: a JSON pointer, matching rows, a range of lines, a pattern.
+
+        Raises:
+            NotFound: No such record.
+            InvalidInput: The choice does not fit the body; the message says what is there.
+        """
+        tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
+        return read(
+            self.get(memory_id),
+            pointer=pointer,
+            rows=rows,
+            lines=lines,
+            pattern=pattern,
+            budget=tokens,
+            tokenizer=self._memory.tokenizer,
+        )
+
+
+def _position(cursor: object) -> int:
+    if cursor in (None, ""):
+        return 0
+    if isinstance(cursor, str) and cursor[:1] == "p" and cursor[1:].isdecimal():
+        return int(cursor[1:])
+    raise InvalidInput("cursor is the next_cursor of an earlier page")
+
+
+def _limits(row: NamespaceRow, record: MemoryRecord) -> Limits:
+    return limits_for(row.settings, record.form, record.kind)
+
+
+def _shown(row: NamespaceRow, record: MemoryRecord) -> bool:
+    return visibility_of(record, _limits(row, record)) != "hidden"

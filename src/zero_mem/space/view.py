@@ -1,0 +1,64 @@
+"""What every part of a namespace's view shares: its place, and its transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from zero_mem.operations.plan import Plan
+from zero_mem.storage.base import NamespaceRow, Transaction
+from zero_mem.types import Path
+
+if TYPE_CHECKING:
+    from zero_mem.memory import Memory
+
+
+class View:
+    """One namespace of a store."""
+
+    def __init__(self, memory: Memory, path: Path, *, actor: str = "") -> None:
+        self._memory = memory
+        self._path = path
+        self._actor = actor
+
+    def __repr__(self) -> str:
+        return f"<Namespace {'/'.join(self._path)}>"
+
+    @property
+    def path(self) -> Path:
+        """The segments of the namespace."""
+        return self._path
+
+    @property
+    def memory(self) -> Memory:
+        """The store that this is a view of."""
+        return self._memory
+
+    # Transactions
+
+    @contextmanager
+    def _writing(self, *, durable: bool = True) -> Iterator[Plan]:
+        """Open a plan on the namespace; at the end its changes are written, all or none."""
+        with self._memory.transaction(write=True, durable=durable) as transaction:
+            row = transaction.create_namespace(self._path)
+            plan = Plan(transaction, row, now=self._memory.now(), actor=self._actor)
+            yield plan
+            if plan.changes:
+                transaction.apply(row, plan.changes)
+
+    @contextmanager
+    def _reading(self) -> Iterator[tuple[Transaction, NamespaceRow | None, datetime]]:
+        with self._memory.transaction() as transaction:
+            yield transaction, transaction.namespace(self._path), self._memory.now()
+
+    @contextmanager
+    def _write_after_queue(self) -> Iterator[Plan]:
+        self._memory.flush()
+        with self._writing() as plan:
+            yield plan
+
+    def _row(self) -> NamespaceRow:
+        with self._reading() as (_, row, _):
+            return row or NamespaceRow(number=0, path=self._path)

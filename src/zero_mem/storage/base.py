@@ -1,0 +1,316 @@
+"""What every store offers: transactions of a few row-level primitives.
+
+The operations (what a save means, what expires, what a rollback restores) are written once,
+above, on these primitives. A store only has to read rows, apply a list of changes in one
+transaction and keep a positional inverted list; the conformance suite in `zero_mem.testing`
+says what that means.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from zero_mem.index.document import index_terms
+from zero_mem.types import Body, MemoryRecord, Operation, Path
+
+EndedBy: TypeAlias = Literal["", "expire", "task", "event", "delete", "purge", "rollback"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A record and what only the store and the operations need of it.
+
+    `position` is the order of first insertion in the store (0: not inserted yet). `dedupe`
+    is the key that is unique with (namespace, kind) among active records. `lifetime` is
+    the duration in microseconds that `expires_in` set. `digest` chains the versions.
+    `body` is the store's own number of the body (0: not stored yet).
+    """
+
+    record: MemoryRecord
+    position: int = 0
+    body: int = 0
+    dedupe: str | None = None
+    lifetime: int | None = None
+    ended_by: EndedBy = ""
+    digest: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class NamespaceRow:
+    """The counters of a namespace, read and changed under its store's write lock.
+
+    `last_at` (microseconds) keeps recorded_at from going back; `documents` and `length`
+    (terms) are the statistics that BM25 needs; `settings` is JSON text.
+    """
+
+    number: int
+    path: Path
+    next_id: int = 1
+    sequence: int = 0
+    last_at: int = 0
+    documents: int = 0
+    length: int = 0
+    settings: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One step of one record: what the journal keeps and what the tables become.
+
+    `group` is the sequence of the first change of the same operation. `body_changed` is
+    False where `after` carries the body of `before`.
+    """
+
+    operation: Operation
+    sequence: int
+    group: int
+    at: int
+    actor: str
+    reason: str
+    before: Stored | None
+    after: Stored
+    body_changed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One entry of the append-only journal; `record` is the record after the change.
+
+    `before` is the body before the change, None where there was none or it was purged;
+    a purged version has no record.
+    """
+
+    namespace: Path
+    sequence: int
+    group: int
+    at: int
+    actor: str
+    operation: Operation
+    reason: str
+    origin: str
+    memory_id: str
+    uid: str
+    version: int
+    parent: str
+    record: Stored | None
+    before_version: int
+    before: Body | None
+
+
+class Posting(NamedTuple):
+    """Where a term occurs: the record's position, how often, and how many terms it has."""
+
+    position: int
+    frequency: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """An opaque value that a host stored under (scope, key); `value` is None once purged."""
+
+    scope: str
+    key: str
+    value: str | None
+    uid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Final:
+    """What a list of changes leaves of one record; `terms` is None where the index stays."""
+
+    before: Stored | None
+    after: Stored
+    terms: Sequence[str] | None
+
+
+def settle(changes: Sequence[Change]) -> list[Final]:
+    """Fold the changes of each record into its last state, in order of first change."""
+    first: dict[str, Stored | None] = {}
+    last: dict[str, Stored] = {}
+    for change in changes:
+        memory_id = change.after.record.memory_id
+        first.setdefault(memory_id, change.before)
+        last[memory_id] = change.after
+    return [
+        Final(before=first[key], after=after, terms=_terms(first[key], after))
+        for key, after in last.items()
+    ]
+
+
+def _terms(before: Stored | None, after: Stored) -> Sequence[str] | None:
+    old = before.record if before else None
+    new = after.record
+    if new.state != "active":
+        return () if old is not None and old.state == "active" else None
+    if old is not None and old.state == "active" and _same_text(old, new):
+        return None
+    return index_terms(new)
+
+
+def _same_text(old: MemoryRecord, new: MemoryRecord) -> bool:
+    return old.content is new.content and old.tags == new.tags and old.key == new.key
+
+
+class Transaction(ABC):
+    """A consistent view of the store and, when opened for writing, its only writer."""
+
+    @abstractmethod
+    def namespace(self, path: Path) -> NamespaceRow | None:
+        """Read a namespace's counters, None where it has never been written to."""
+
+    @abstractmethod
+    def create_namespace(self, path: Path) -> NamespaceRow:
+        """Read a namespace's counters, making the row where there is none."""
+
+    @abstractmethod
+    def namespaces(self, prefix: Path) -> list[NamespaceRow]:
+        """List the namespaces at and below a path, in the order they were made."""
+
+    @abstractmethod
+    def store_namespace(self, row: NamespaceRow) -> None:
+        """Write a namespace's counters and settings back."""
+
+    @abstractmethod
+    def by_ids(self, row: NamespaceRow, ids: Collection[str]) -> dict[str, Stored]:
+        """Read the records with these ids, in whatever state."""
+
+    @abstractmethod
+    def by_keys(
+        self, row: NamespaceRow, keys: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], Stored]:
+        """Read the active records (expired or not) that hold these (kind, dedupe) keys."""
+
+    @abstractmethod
+    def by_positions(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Stored]:
+        """Read the records at these positions, in whatever state."""
+
+    @abstractmethod
+    def scan(
+        self,
+        row: NamespaceRow,
+        equalities: Mapping[str, Collection[object]],
+        *,
+        after: int = 0,
+        expires_by: int | None = None,
+    ) -> Iterator[Stored]:
+        """Read records in order of position, beyond `after`.
+
+        `equalities` (field → accepted values) may be used to read less; a store that
+        ignores it is right too, since the caller filters again. `expires_by` keeps only
+        the active records that expire at or before that time.
+        """
+
+    @abstractmethod
+    def count_active(
+        self, row: NamespaceRow, *, now: int, form: str | None, kind: str | None
+    ) -> int:
+        """Count the active, unexpired records (of a form, of a kind)."""
+
+    @abstractmethod
+    def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
+        """Count the records of a namespace by (state, form); expired ones are active here."""
+
+    @abstractmethod
+    def apply(self, row: NamespaceRow, changes: Sequence[Change]) -> None:
+        """Write records, bodies, journal, index and the namespace's row, all or nothing."""
+
+    @abstractmethod
+    def accessed(self, row: NamespaceRow, ids: Collection[str], at: int) -> None:
+        """Set accessed_at and raise access_count; this is not journalled."""
+
+    @abstractmethod
+    def journal(
+        self,
+        row: NamespaceRow,
+        *,
+        memory_id: str | None = None,
+        group: int | None = None,
+        after: int = 0,
+        until_at: int | None = None,
+    ) -> Iterator[JournalEntry]:
+        """Read journal entries in order of sequence."""
+
+    @abstractmethod
+    def frequencies(self, row: NamespaceRow, terms: Collection[str]) -> dict[str, int]:
+        """Count the indexed records of the namespace that hold each term (0 left out)."""
+
+    @abstractmethod
+    def postings(self, row: NamespaceRow, term: str) -> list[Posting]:
+        """List where a term occurs in the namespace, in order of position."""
+
+    @abstractmethod
+    def documents(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Sequence[str]]:
+        """Read the indexed terms of these records."""
+
+    @abstractmethod
+    def decision(self, row: NamespaceRow, scope: str, key: str) -> Decision | None:
+        """Read the value under (scope, key)."""
+
+    @abstractmethod
+    def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
+        """List a scope in the order its keys were first decided."""
+
+    @abstractmethod
+    def decide(self, row: NamespaceRow, decision: Decision) -> None:
+        """Set the value under (scope, key)."""
+
+    @abstractmethod
+    def undecide(self, row: NamespaceRow, scope: str, key: str) -> None:
+        """Forget the value under (scope, key)."""
+
+    @abstractmethod
+    def hold(self, row: NamespaceRow, owner: str, uid: str) -> None:
+        """Keep a record from being evicted until its owner releases it."""
+
+    @abstractmethod
+    def release(self, row: NamespaceRow, owner: str) -> None:
+        """End every hold of an owner."""
+
+    @abstractmethod
+    def held(self, row: NamespaceRow) -> set[str]:
+        """Name the uids that somebody holds."""
+
+    @abstractmethod
+    def erase(self, row: NamespaceRow, stored: Sequence[Stored]) -> None:
+        """Remove the bodies and all that was derived from them, in every version.
+
+        What stays is a tombstone: id, uid, positions, versions and times.
+        """
+
+
+class Storage(ABC):
+    """A place that holds namespaces of memories."""
+
+    origin: str
+    """A random name of this store that its journal entries carry."""
+
+    @abstractmethod
+    def transaction(
+        self, *, write: bool = False, durable: bool = True
+    ) -> AbstractContextManager[Transaction]:
+        """Open a transaction; it commits at the end and rolls back on an exception.
+
+        Args:
+            write: Take the store's write lock at once.
+            durable: False where losing the change on power loss does no harm.
+
+        Raises:
+            StoreUnavailable: The store is locked, full, read-only, or gone.
+        """
+
+    @abstractmethod
+    def scrub(self) -> None:
+        """Overwrite what erased bodies left in the store's files."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Tell the store's size in bytes (0 in memory)."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give all resources back; closing twice is allowed."""

@@ -1,0 +1,408 @@
+"""The in-memory store: the same contract in plain dictionaries, for one process."""
+
+from __future__ import annotations
+
+import copy
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from zero_mem.storage.base import (
+    Change,
+    Decision,
+    Final,
+    JournalEntry,
+    NamespaceRow,
+    Posting,
+    Storage,
+    Stored,
+    Transaction,
+    settle,
+)
+from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields
+from zero_mem.storage.times import from_micros, to_micros
+from zero_mem.types import Body, Json, Path
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class _Space:
+    """The tables of one namespace."""
+
+    row: NamespaceRow
+    records: dict[str, Stored] = field(default_factory=dict)
+    journal: list[JournalEntry] = field(default_factory=list)
+    units: dict[int, Sequence[str]] = field(default_factory=dict)
+    lexicon: dict[str, dict[int, int]] = field(default_factory=dict)
+    decisions: dict[tuple[str, str], Decision] = field(default_factory=dict)
+    holds: set[tuple[str, str]] = field(default_factory=set)
+
+
+class MemoryStorage(Storage):
+    """Memories of one process; they end with it."""
+
+    def __init__(self) -> None:
+        self.origin = secrets.token_hex(8)
+        self._spaces: dict[Path, _Space] = {}
+        self._positions = 0
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def transaction(self, *, write: bool = False, durable: bool = True) -> Iterator[Transaction]:
+        """See `Storage.transaction`; readers and writers take turns."""
+        with self._lock:
+            transaction = MemoryTransaction(self)
+            try:
+                yield transaction
+            except BaseException:
+                transaction.roll_back()
+                raise
+
+    def scrub(self) -> None:
+        """Do nothing: an erased body is gone at once."""
+
+    def size(self) -> int:
+        """Tell 0: nothing is in a file."""
+        return 0
+
+    def close(self) -> None:
+        """Keep the memories: they live as long as the object."""
+
+    def next_position(self) -> int:
+        """Number a new record."""
+        self._positions += 1
+        return self._positions
+
+    def space(self, path: Path) -> _Space | None:
+        """Find a namespace's tables."""
+        return self._spaces.get(path)
+
+    def spaces(self) -> list[_Space]:
+        """List every namespace's tables in the order they were made."""
+        return list(self._spaces.values())
+
+    def add_space(self, path: Path) -> _Space:
+        """Make a namespace's tables."""
+        row = NamespaceRow(number=len(self._spaces) + 1, path=path)
+        self._spaces[path] = _Space(row=row)
+        return self._spaces[path]
+
+    def drop_space(self, path: Path) -> None:
+        """Take a namespace's tables away again."""
+        del self._spaces[path]
+
+
+def _own(body: Body) -> Body:
+    return Json(copy.deepcopy(body.value)) if isinstance(body, Json) else body
+
+
+def _copied(stored: Stored) -> Stored:
+    """Give a record whose JSON values are nobody else's."""
+    record = stored.record
+    if not record.metadata and not isinstance(record.content, Json):
+        return stored
+    metadata = copy.deepcopy(dict(record.metadata))
+    return replace(stored, record=replace(record, content=_own(record.content), metadata=metadata))
+
+
+class MemoryTransaction(Transaction):
+    """The primitives over dictionaries, with a list of steps that undoes them."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self._storage = storage
+        self._undo: list[Callable[[], object]] = []
+
+    def roll_back(self) -> None:
+        """Undo every step of this transaction."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _space(self, row: NamespaceRow) -> _Space:
+        found = self._storage.space(row.path)
+        assert found is not None
+        return found
+
+    def _put(self, table: dict[K, V], key: K, value: V) -> None:
+        if key in table:
+            old = table[key]
+            self._undo.append(lambda: table.__setitem__(key, old))
+        else:
+            self._undo.append(lambda: table.pop(key))
+        table[key] = value
+
+    def _take(self, table: dict[K, V], key: K) -> V | None:
+        if key not in table:
+            return None
+        old = table.pop(key)
+        self._undo.append(lambda: table.__setitem__(key, old))
+        return old
+
+    # Namespaces
+
+    def namespace(self, path: Path) -> NamespaceRow | None:
+        found = self._storage.space(path)
+        return None if found is None else replace(found.row)
+
+    def create_namespace(self, path: Path) -> NamespaceRow:
+        found = self._storage.space(path)
+        if found is None:
+            found = self._storage.add_space(path)
+            self._undo.append(lambda: self._storage.drop_space(path))
+        return replace(found.row)
+
+    def namespaces(self, prefix: Path) -> list[NamespaceRow]:
+        found = [space.row for space in self._storage.spaces()]
+        return [replace(row) for row in found if below(prefix, row.path)]
+
+    def store_namespace(self, row: NamespaceRow) -> None:
+        space = self._space(row)
+        old = space.row
+        self._undo.append(lambda: setattr(space, "row", old))
+        space.row = replace(row)
+
+    # Records
+
+    def by_ids(self, row: NamespaceRow, ids: Collection[str]) -> dict[str, Stored]:
+        records = self._space(row).records
+        return {key: _copied(records[key]) for key in dict.fromkeys(ids) if key in records}
+
+    def by_keys(
+        self, row: NamespaceRow, keys: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], Stored]:
+        wanted = set(keys)
+        found: dict[tuple[str, str], Stored] = {}
+        for stored in self._space(row).records.values():
+            if stored.dedupe is None or stored.record.state != "active":
+                continue
+            if (stored.record.kind, stored.dedupe) in wanted:
+                found[stored.record.kind, stored.dedupe] = _copied(stored)
+        return found
+
+    def by_positions(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Stored]:
+        wanted = set(positions)
+        records = self._space(row).records.values()
+        return {s.position: _copied(s) for s in records if s.position in wanted}
+
+    def scan(
+        self,
+        row: NamespaceRow,
+        equalities: Mapping[str, Collection[object]],
+        *,
+        after: int = 0,
+        expires_by: int | None = None,
+    ) -> Iterator[Stored]:
+        for stored in list(self._space(row).records.values()):
+            if stored.position <= after:
+                continue
+            if expires_by is not None and not _expires_by(stored, expires_by):
+                continue
+            yield _copied(stored)
+
+    def count_active(
+        self, row: NamespaceRow, *, now: int, form: str | None, kind: str | None
+    ) -> int:
+        moment = from_micros(now)
+        return sum(
+            record.state == "active"
+            and form in (None, record.form)
+            and kind in (None, record.kind)
+            and not record.expired(moment)
+            for record in (stored.record for stored in self._space(row).records.values())
+        )
+
+    def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
+        records = (stored.record for stored in self._space(row).records.values())
+        return dict(Counter((record.state, record.form) for record in records))
+
+    def accessed(self, row: NamespaceRow, ids: Collection[str], at: int) -> None:
+        records = self._space(row).records
+        for key in dict.fromkeys(ids):
+            if key in records:
+                record = records[key].record
+                shown = replace(
+                    record,
+                    accessed_at=max(record.accessed_at, from_micros(at)),
+                    access_count=record.access_count + 1,
+                )
+                self._put(records, key, replace(records[key], record=shown))
+
+    # Changes
+
+    def apply(self, row: NamespaceRow, changes: Sequence[Change]) -> None:
+        space = self._space(row)
+        for change in changes:
+            self._append(space, _entry(row, change, self._storage.origin))
+        for final in settle(changes):
+            self._write(space, row, final)
+        self.store_namespace(row)
+
+    def _append(self, space: _Space, entry: JournalEntry) -> None:
+        space.journal.append(entry)
+        self._undo.append(space.journal.pop)
+
+    def _write(self, space: _Space, row: NamespaceRow, final: Final) -> None:
+        before = final.before
+        position = before.position if before else self._storage.next_position()
+        stored = _copied(replace(final.after, position=position))
+        self._put(space.records, stored.record.memory_id, stored)
+        if final.terms is None:
+            return
+        self._drop_unit(space, row, position)
+        if stored.record.state == "active":
+            self._add_unit(space, row, position, final.terms)
+
+    def _add_unit(
+        self, space: _Space, row: NamespaceRow, position: int, terms: Sequence[str]
+    ) -> None:
+        self._put(space.units, position, tuple(terms))
+        for term, frequency in Counter(terms).items():
+            self._put(space.lexicon.setdefault(term, {}), position, frequency)
+        row.documents += 1
+        row.length += len(terms)
+
+    def _drop_unit(self, space: _Space, row: NamespaceRow, position: int) -> None:
+        terms = self._take(space.units, position)
+        if terms is None:
+            return
+        for term in set(terms):
+            self._take(space.lexicon[term], position)
+        row.documents -= 1
+        row.length -= len(terms)
+
+    # Journal
+
+    def journal(
+        self,
+        row: NamespaceRow,
+        *,
+        memory_id: str | None = None,
+        group: int | None = None,
+        after: int = 0,
+        until_at: int | None = None,
+    ) -> Iterator[JournalEntry]:
+        for entry in list(self._space(row).journal):
+            wanted = (
+                entry.sequence > after
+                and memory_id in (None, entry.memory_id)
+                and group in (None, entry.group)
+                and (until_at is None or entry.at <= until_at)
+            )
+            if wanted:
+                yield entry
+
+    # Lexical index
+
+    def frequencies(self, row: NamespaceRow, terms: Collection[str]) -> dict[str, int]:
+        lexicon = self._space(row).lexicon
+        return {term: len(lexicon[term]) for term in terms if lexicon.get(term)}
+
+    def postings(self, row: NamespaceRow, term: str) -> list[Posting]:
+        space = self._space(row)
+        return [
+            Posting(position, frequency, len(space.units[position]))
+            for position, frequency in sorted(space.lexicon.get(term, {}).items())
+        ]
+
+    def documents(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Sequence[str]]:
+        units = self._space(row).units
+        return {position: units[position] for position in positions if position in units}
+
+    # What hosts keep beside the records
+
+    def decision(self, row: NamespaceRow, scope: str, key: str) -> Decision | None:
+        return self._space(row).decisions.get((scope, key))
+
+    def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
+        return [d for d in self._space(row).decisions.values() if d.scope == scope]
+
+    def decide(self, row: NamespaceRow, decision: Decision) -> None:
+        self._put(self._space(row).decisions, (decision.scope, decision.key), decision)
+
+    def undecide(self, row: NamespaceRow, scope: str, key: str) -> None:
+        self._take(self._space(row).decisions, (scope, key))
+
+    def hold(self, row: NamespaceRow, owner: str, uid: str) -> None:
+        holds = self._space(row).holds
+        if (owner, uid) not in holds:
+            holds.add((owner, uid))
+            self._undo.append(lambda: holds.discard((owner, uid)))
+
+    def release(self, row: NamespaceRow, owner: str) -> None:
+        self._drop_holds(self._space(row), owner=owner)
+
+    def _drop_holds(self, space: _Space, *, owner: str = "", uid: str = "") -> None:
+        gone = {hold for hold in space.holds if owner == hold[0] or uid == hold[1]}
+        space.holds -= gone
+        self._undo.append(lambda: space.holds.update(gone))
+
+    def held(self, row: NamespaceRow) -> set[str]:
+        return {uid for _, uid in self._space(row).holds}
+
+    # Erasing
+
+    def erase(self, row: NamespaceRow, stored: Sequence[Stored]) -> None:
+        space = self._space(row)
+        for one in stored:
+            uid = one.record.uid
+            self._put(space.records, one.record.memory_id, _tombstone(one))
+            self._drop_unit(space, row, one.position)
+            for key, decision in list(space.decisions.items()):
+                if decision.uid == uid:
+                    self._put(space.decisions, key, replace(decision, value=None))
+            self._drop_holds(space, uid=uid)
+            self._erase_journal(space, one)
+        self.store_namespace(row)
+
+    def _erase_journal(self, space: _Space, stored: Stored) -> None:
+        old = list(space.journal)
+        self._undo.append(lambda: space.journal.__setitem__(slice(None), old))
+        for place, entry in enumerate(old):
+            if entry.memory_id == stored.record.memory_id:
+                erased = replace(entry, record=None, before=None, parent="", reason="")
+                space.journal[place] = erased
+
+
+def _expires_by(stored: Stored, moment: int) -> bool:
+    record = stored.record
+    return record.state == "active" and record.expired(from_micros(moment))
+
+
+def _tombstone(stored: Stored) -> Stored:
+    record = stored.record
+    return decode_fields(
+        erase_fields(encode_fields(stored)),
+        namespace=record.namespace,
+        content="",
+        position=stored.position,
+        accessed_at=to_micros(record.accessed_at),
+        access_count=record.access_count,
+    )
+
+
+def _entry(row: NamespaceRow, change: Change, origin: str) -> JournalEntry:
+    before, record = change.before, change.after.record
+    # Accesses are not journalled: no past moment knows them.
+    unread = replace(record, accessed_at=from_micros(change.at), access_count=0)
+    return JournalEntry(
+        namespace=row.path,
+        sequence=change.sequence,
+        group=change.group,
+        at=change.at,
+        actor=change.actor,
+        operation=change.operation,
+        reason=change.reason,
+        origin=origin,
+        memory_id=record.memory_id,
+        uid=record.uid,
+        version=record.version,
+        parent=before.digest if before else "",
+        record=_copied(replace(change.after, record=unread)),
+        before_version=before.record.version if before else 0,
+        before=_own(before.record.content) if before else None,
+    )

@@ -1,0 +1,270 @@
+"""The file under a SQLite store: opening, connections, locks, migrations, errors."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path as FilePath
+
+from zero_mem.errors import InvalidInput, MigrationNeeded, StoreCorrupt, StoreUnavailable
+from zero_mem.storage.network_fs import warn_if_network
+
+APPLICATION_ID = 0x5A4D454D
+"""Marks the file as ours in SQLite's header ("ZMEM")."""
+
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 60.0
+"""How long a writer waits for the others before it gives up."""
+
+_MIGRATIONS = FilePath(__file__).with_name("migrations")
+_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+
+
+class SQLiteFile:
+    """A pool of connections to one file, and the one place that talks to its header.
+
+    A thread takes a connection for one transaction and gives it back. Writers of one
+    process queue on a lock of their own, so that they never wait in SQLite's busy loop.
+    After a fork the child opens connections of its own.
+    """
+
+    def __init__(self, path: str, *, durability: str) -> None:
+        if durability not in _SYNCHRONOUS:
+            raise InvalidInput(f'durability is "full" or "normal", not {durability!r}')
+        self.path = path
+        self._synchronous = _SYNCHRONOUS[durability]
+        self._closed = False
+        self._reset()
+        self._create()
+        warn_if_network(path)
+        with translated(path):
+            self._identity = self._stat()
+            with self._connection() as connection:
+                self.origin = self._prepare(connection)
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._idle: list[sqlite3.Connection] = []
+        self._writing = threading.Lock()
+
+    def _create(self) -> None:
+        """Make an empty file for its owner only, before SQLite would make a wider one."""
+        with suppress(FileExistsError):
+            try:
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            except FileExistsError:
+                raise
+            except OSError as error:
+                raise StoreUnavailable(
+                    f"{self.path}: can't make the store: {error.strerror}; "
+                    "the folder must exist and be writable"
+                ) from error
+
+    def _stat(self) -> tuple[int, int]:
+        try:
+            found = os.stat(self.path)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{self.path}: the store's file is gone ({error.strerror}); "
+                "open the store again to start a new one"
+            ) from error
+        return found.st_dev, found.st_ino
+
+    def _check_identity(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"{self.path}: the store is closed; open it again")
+        if self._stat() != self._identity:
+            raise StoreUnavailable(
+                f"{self.path}: the store's file was replaced by another; open it again"
+            )
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        if self._process != os.getpid():
+            self._reset()
+        connection = self._idle.pop() if self._idle else self._connect()
+        try:
+            yield connection
+        finally:
+            if self._closed:
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        return connection
+
+    @contextmanager
+    def transaction(self, *, write: bool, durable: bool) -> Iterator[sqlite3.Connection]:
+        """Run BEGIN … COMMIT on a connection of the pool, ROLLBACK on an exception."""
+        with translated(self.path):
+            self._check_identity()
+            with self._connection() as connection:
+                if not write:
+                    with _transaction(connection, "BEGIN"):
+                        yield connection
+                    return
+                with (
+                    self._writing,
+                    self._synchronised(connection, durable=durable),
+                    _transaction(connection, "BEGIN IMMEDIATE"),
+                ):
+                    yield connection
+
+    @contextmanager
+    def _synchronised(self, connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
+        if durable or self._synchronous == "NORMAL":
+            yield
+            return
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            yield
+        finally:
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+
+    @contextmanager
+    def exclusive(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection outside any transaction while this process writes nothing else."""
+        with translated(self.path):
+            self._check_identity()
+            with self._connection() as connection, self._writing:
+                yield connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> str:
+        """Check that the file is ours, bring its schema up to date, give its origin."""
+        self._refuse_foreign(connection)
+        if _pragma(connection, "user_version") < SCHEMA_VERSION:
+            _use_write_ahead_log(connection)
+            with _transaction(connection, "BEGIN IMMEDIATE"):
+                # Another process may have been first.
+                self._refuse_foreign(connection)
+                self._migrate(connection)
+        row = connection.execute("SELECT value FROM store WHERE name = 'origin'").fetchone()
+        return str(row[0])
+
+    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
+        version = _pragma(connection, "user_version")
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+        if tables and _pragma(connection, "application_id") != APPLICATION_ID:
+            raise StoreCorrupt(
+                f"{self.path}: this is an SQLite file of another program, not a Zero-Mem store"
+            )
+        if version > SCHEMA_VERSION:
+            raise MigrationNeeded(
+                f"{self.path}: written by a newer Zero-Mem (schema {version}; this one knows "
+                f"{SCHEMA_VERSION}); upgrade zero-mem to open it"
+            )
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        current = _pragma(connection, "user_version")
+        for script in sorted(_MIGRATIONS.glob("*.sql"))[current:]:
+            for statement in _statements(script.read_text("utf-8")):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        origin = "INSERT OR IGNORE INTO store VALUES ('origin', ?)"
+        connection.execute(origin, (secrets.token_hex(8),))
+
+    def size(self) -> int:
+        """Tell the bytes of the file and its write-ahead log."""
+        paths = (self.path, f"{self.path}-wal")
+        return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
+    def close(self) -> None:
+        """Close the idle connections, and the others when they come back."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has already rolled back by itself after some errors (disk full).
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite answers "locked" without waiting while others do the same."""
+    for _ in range(1000):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            # Waits in SQLite's busy handler until the other one's lock is gone.
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    raise StoreUnavailable("the store stays locked while it is made; close other openers")
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a migration into statements (they hold no `;` of their own)."""
+    return (part.strip() for part in script.split(";\n") if part.strip())
+
+
+_MEANINGS: dict[int, tuple[type[StoreUnavailable], str]] = {
+    sqlite3.SQLITE_BUSY: (
+        StoreUnavailable,
+        "another process holds the store's lock too long; try again",
+    ),
+    sqlite3.SQLITE_LOCKED: (StoreUnavailable, "the store is locked; try again"),
+    sqlite3.SQLITE_FULL: (
+        StoreUnavailable,
+        "the disk is full; nothing of this operation was written. Free space and try again",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        StoreUnavailable,
+        "the store is read-only (file, folder or file system); make it writable for this user",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        StoreUnavailable,
+        "the store can't be opened; check that the folder exists and may be written to",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        StoreUnavailable,
+        "reading or writing the store failed; nothing of this operation was acknowledged",
+    ),
+    sqlite3.SQLITE_NOTADB: (StoreCorrupt, "this file is not a Zero-Mem store"),
+    sqlite3.SQLITE_CORRUPT: (
+        StoreCorrupt,
+        "the store is damaged; restore a backup, or export what can still be read",
+    ),
+}
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn SQLite's errors into ours, naming the file and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code not in _MEANINGS:
+            raise
+        kind, meaning = _MEANINGS[code]
+        raise kind(f"{path}: {meaning}") from error

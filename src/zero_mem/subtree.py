@@ -1,0 +1,135 @@
+"""Reads over every namespace below a path: explicit, and read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zero_mem import filters
+from zero_mem.errors import InvalidInput
+from zero_mem.policy.limits import limits_for
+from zero_mem.policy.visibility import visibility_of
+from zero_mem.recall import search as searching
+from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
+from zero_mem.storage.base import NamespaceRow, Transaction
+from zero_mem.types import Hit, MemoryRecord, Page, Path, Recall
+
+Rows: TypeAlias = list[NamespaceRow]
+Hits: TypeAlias = list[Hit]
+
+if TYPE_CHECKING:
+    from zero_mem.memory import Memory
+
+
+class Subtree:
+    """The namespaces at and below a path; made by `Memory.subtree`.
+
+    Ids are unique in one namespace only: tell records apart by `record.namespace` too.
+    """
+
+    def __init__(self, memory: Memory, prefix: Path) -> None:
+        self._memory = memory
+        self._prefix = prefix
+
+    def namespaces(self) -> list[Path]:
+        """List the namespaces that have been written to, in the order they were made."""
+        self._memory.flush()
+        with self._memory.transaction() as transaction:
+            return [row.path for row in transaction.namespaces(self._prefix)]
+
+    def list(
+        self,
+        where: Mapping[str, Any] | None = None,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[MemoryRecord]:
+        """List live records namespace by namespace, each in the order of first saving."""
+        parsed, (number, position) = filters.parse(where), _cursor(cursor)
+        check_count(limit, "limit")
+        self._memory.flush()
+        with self._memory.transaction() as transaction:
+            found = list(islice(self._scan(transaction, parsed, number, position), limit + 1))
+        following = None
+        if len(found) > limit:
+            last_number, last_position, _ = found[limit - 1]
+            following = f"s{last_number}.{last_position}"
+        return Page(items=tuple(record for _, _, record in found[:limit]), next_cursor=following)
+
+    def _scan(
+        self, transaction: Transaction, where: filters.Filter, number: int, position: int
+    ) -> Iterator[tuple[int, int, MemoryRecord]]:
+        now = self._memory.now()
+        for row in transaction.namespaces(self._prefix):
+            if row.number < number:
+                continue
+            after = position if row.number == number else 0
+            for stored in transaction.scan(row, where.equalities(), after=after):
+                if searching.visible(stored.record, where, now):
+                    yield row.number, stored.position, stored.record
+
+    def count(self, where: Mapping[str, Any] | None = None) -> int:
+        """Count live records, or those in the state that the filter names."""
+        parsed = filters.parse(where)
+        self._memory.flush()
+        with self._memory.transaction() as transaction:
+            return sum(1 for _ in self._scan(transaction, parsed, 0, 0))
+
+    def search(
+        self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
+    ) -> Hits:
+        """Find live records by their words; each namespace scores by its own statistics."""
+        text, parsed = searching.check_query(query), filters.parse(where)
+        check_count(limit, "limit")
+        self._memory.flush()
+        with self._memory.transaction() as transaction:
+            rows = transaction.namespaces(self._prefix)
+            return list(islice(self._ranked(transaction, rows, text, parsed), limit))
+
+    def _ranked(
+        self, transaction: Transaction, rows: Rows, text: str, where: filters.Filter
+    ) -> Iterator[Hit]:
+        now = self._memory.now()
+        ranked = [searching.search(transaction, row, text, where, now) for row in rows]
+        return merge(*ranked, key=lambda hit: -hit.score)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        budget: int = DEFAULT_BUDGET,
+        where: Mapping[str, Any] | None = None,
+        explain: bool = False,
+    ) -> Recall:
+        """Recall over all these namespaces; an id may stand for several records here."""
+        text, parsed = searching.check_query(query), filters.parse(where)
+        self._memory.flush()
+        with self._memory.transaction() as transaction:
+            rows = transaction.namespaces(self._prefix)
+            settings = {row.path: row.settings for row in rows}
+
+            def limits(record: MemoryRecord) -> Any:
+                return limits_for(settings[record.namespace], record.form, record.kind)
+
+            hits = self._ranked(transaction, rows, text, parsed)
+            return recalled(
+                (h for h in hits if visibility_of(h.record, limits(h.record)) != "hidden"),
+                query=text,
+                limit=check_count(limit, "limit"),
+                budget=check_count(budget, "budget"),
+                tokenizer=self._memory.tokenizer,
+                threshold=lambda hit: int(limits(hit.record).compaction_threshold),
+                explain=explain,
+            )
+
+
+def _cursor(cursor: str | None) -> tuple[int, int]:
+    if not cursor:
+        return 0, 0
+    number, _, position = cursor[1:].partition(".")
+    if cursor[0] == "s" and number.isdecimal() and position.isdecimal():
+        return int(number), int(position)
+    raise InvalidInput("cursor is the next_cursor of an earlier page")

@@ -1,0 +1,191 @@
+r"""How text is cut into the terms of the lexical index, English and Chinese alike.
+
+- A word gives its stem; stop words stay in the index and leave queries (`query_terms`).
+- An identifier (`POL-358`, `C:\repo\a.py`, `snake_case`, `20.04`, a UUID) gives its parts
+  and, joined by a character nobody writes, the whole; camelCase also its lower-case whole.
+- Scripts written without spaces give every bigram, and Han also its single characters
+  less those that only carry grammar.
+- An emoji is a term, whatever its skin colour or presentation.
+
+A term has only ASCII `[a-z0-9]` and non-ASCII characters, none of them a surrogate, so
+FTS5's `ascii` tokenizer keeps it whole. Time is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from zero_mem.text.stem import stem
+
+VERSION = 1
+JOINER = "\ue000"
+
+_SLICE = 512
+_CACHED_LENGTH = 64
+_MOST_JOINED = 256
+
+# Scripts without spaces between words: Han, kana, bopomofo, Hangul, Thai, Lao, Burmese, Khmer.
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_UNSPACED = (
+    _HAN + "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31ff"
+    "\u1100-\u11ff\uac00-\ud7a3\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u1000-\u109f\u1780-\u17d3"
+)
+# Vowel signs and other marks that belong to a word, which `\w` does not know.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0f71-\u0f84"
+)
+_EMOJI = (
+    "\u231a\u231b\u23e9-\u23fa\u2600-\u275a\u275f-\u2767\u2776-\u27bf\u2b05-\u2b55"
+    "\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
+)
+_LETTER = rf"(?:[A-Za-z0-9]|[^\W_{_UNSPACED}]|[{_MARKS}])"
+_JOINS = r"[-_.:/\\'\u2019@&+#=?%~$]"
+
+_ASCII_WORDS = re.compile(rf"[A-Za-z0-9]+(?:{_JOINS}{{1,3}}[A-Za-z0-9]+)*")
+_WORDS = re.compile(
+    rf"{_LETTER}+(?:{_JOINS}{{1,3}}{_LETTER}+)*|[{_UNSPACED}]+"
+    rf"|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}]"
+)
+_PARTS = re.compile(rf"{_LETTER}+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_HAN_ONLY = re.compile(rf"[{_HAN}]")
+_POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
+
+_ENGLISH = (
+    "a about above after again against all am an and any are as at be because been before being "
+    "below between both but by can could d did do does doing don down during each few for from "
+    "further had has have having he her here hers herself him himself his how i if in into is it "
+    "its itself just let ll m me more most my myself no nor not now of off on once only or other "
+    "our ours ourselves out over own re s same she should so some such t than that the their "
+    "theirs them themselves then there these they this those through to too under until up us ve "
+    "very was we were what when where which while who whom why will with would you your yours "
+    "yourself yourselves"
+)
+STOP_WORDS = frozenset(_ENGLISH.split())
+GRAMMAR_CHARACTERS = frozenset(
+    "的了是在和与也就都而及着或之于吗呢吧啊呀嘛么把被这那个我你他她它们有很还又再才给让对从到为以什怎哪"
+)
+_EMPTY = "一个 一下 可以 多少 如何 为何 是否 没有 是不 不是 哪里 哪儿"
+_EMPTY_BIGRAMS = frozenset(_EMPTY.split())
+
+
+def without_surrogates(text: str) -> str:
+    """Make a text that encodes: a surrogate pair becomes its character, a lone one U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def fold(text: str) -> str:
+    """Fold a text for substring search: NFKC, case, and surrogates made harmless.
+
+    Returns:
+        Text that encodes as UTF-8. A pair of surrogates becomes its character, a lone one
+        U+FFFD.
+    """
+    return text.lower() if text.isascii() else _normalise(text).casefold()
+
+
+def terms(text: str) -> list[str]:
+    """Cut a text into index terms, in order and with repeats; punctuation gives none."""
+    found: list[str] = []
+    if text.isascii():
+        for word in _ASCII_WORDS.findall(text):
+            found += _word_terms(word)
+    else:
+        for word in _WORDS.findall(_normalise(text)):
+            found += _word_terms(word)
+    return found
+
+
+def query_terms(text: str) -> list[str]:
+    """Cut a query into terms: each once, in order, without stop words if others remain."""
+    unique = list(dict.fromkeys(terms(text)))
+    return [term for term in unique if not _says_nothing(term)] or unique
+
+
+def _says_nothing(term: str) -> bool:
+    if term.isascii():
+        return term in STOP_WORDS
+    if JOINER in term:
+        return STOP_WORDS.issuperset(term.split(JOINER))
+    return term in _EMPTY_BIGRAMS or GRAMMAR_CHARACTERS.issuperset(term)
+
+
+def _word_terms(word: str) -> Iterable[str]:
+    return _cached(word) if len(word) <= _CACHED_LENGTH else _cut(word)
+
+
+def _cut(word: str) -> tuple[str, ...]:
+    if _UNSPACED_RUN.match(word):
+        return tuple(_run_terms(word.casefold()))
+    parts = _PARTS.findall(_POSSESSIVE.sub("", word))
+    if not parts:
+        return (word.casefold(),)
+    found = [term for part in parts for term in _part_terms(part)]
+    if len(parts) > 1 and len(word) <= _MOST_JOINED:
+        found.append(JOINER.join(part.casefold() for part in parts))
+    return tuple(found)
+
+
+_cached = lru_cache(maxsize=1 << 16)(_cut)
+
+
+def _part_terms(part: str) -> Iterable[str]:
+    """Give a word's stem, and before it those of its humps where it is camelCase."""
+    whole = _term(part.casefold())
+    if part.islower() or part.isupper() or part.istitle() or not part.isascii():
+        return (whole,)
+    humps = _HUMPS.findall(part)
+    return (whole,) if len(humps) < 2 else (*(_term(hump.lower()) for hump in humps), whole)
+
+
+def _term(word: str) -> str:
+    if word in STOP_WORDS or not (word.isascii() and word.isalpha()):
+        return word
+    return stem(word)
+
+
+def _run_terms(run: str) -> Iterable[str]:
+    if len(run) == 1:
+        yield run
+        return
+    for index, character in enumerate(run):
+        if character not in GRAMMAR_CHARACTERS and _HAN_ONLY.match(character):
+            yield character
+        if index + 1 < len(run):
+            yield run[index : index + 2]
+
+
+def _normalise(text: str) -> str:
+    """Apply NFKC in slices: CPython sorts a run of combining marks in quadratic time."""
+    text = without_surrogates(text)
+    if len(text) <= _SLICE:
+        return unicodedata.normalize("NFKC", text)
+    slices, start = [], 0
+    while start < len(text):
+        end = _slice_end(text, start)
+        slices.append(unicodedata.normalize("NFKC", text[start:end]))
+        start = end
+    return "".join(slices)
+
+
+def _slice_end(text: str, start: int) -> int:
+    """Find an end near `start + _SLICE` where the next character does not combine."""
+    end = start + _SLICE
+    while end < min(len(text), start + 2 * _SLICE) and _combines(text[end]):
+        end += 1
+    return end
+
+
+def _combines(character: str) -> bool:
+    if unicodedata.category(character) in ("Mn", "Mc"):
+        return True
+    return "\u1160" <= character <= "\u11ff" or character in "\uff9e\uff9f"

@@ -1,0 +1,1 @@
+"""The invented shop and the conversations behind the packaged sample runs."""
