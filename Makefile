@@ -53,6 +53,7 @@ check: $(READY) ## format, lint, strict types, import direction, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/make_samples.py --check
+	$(BIN)/python tools/generate_aio.py --check
 
 .PHONY: fix
 fix: $(READY) ## format, and mend what the linter can mend
@@ -67,6 +68,10 @@ bench: $(READY) ## every measurement; BENCH=bench/import_time.py for one
 .PHONY: samples
 samples: $(READY) ## write the packaged sample runs again
 	$(BIN)/python tools/make_samples.py
+
+.PHONY: aio
+aio: $(READY) ## write the asynchronous views again
+	$(BIN)/python tools/generate_aio.py
 
 .PHONY: lock
 lock: ## resolve the ranges of pyproject.toml into requirements-dev.lock

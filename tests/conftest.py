@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_clock import FakeClock
 from hypothesis import settings
+
+from zero_mem import Memory
+from zero_mem.space import Namespace
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("ZERO_MEM_DATA", ROOT.parent / "shared" / "data"))
@@ -24,6 +28,24 @@ settings.load_profile("zero-mem")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "req(*ids): the requirement ids that the test shows")
     config.addinivalue_line("markers", "fault: long fault tests, run by `make test-all` only")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def memory(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> Iterator[Memory]:
+    """Open each kind of store, on a clock that the test moves."""
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'agent.db'}"
+    with Memory.open(url, clock=clock, durability="normal", actor="test") as opened:
+        yield opened
+
+
+@pytest.fixture
+def space(memory: Memory) -> Namespace:
+    return memory.namespace("acme", "alice")
 
 
 @pytest.fixture

@@ -92,9 +92,7 @@ def test_a_prefix_longer_than_its_prompt_is_refused(unchanged: int) -> None:
     ],
     ids=["chat completions", "responses", "anthropic"],
 )
-def test_usage_means_the_same_whoever_reports_it(
-    figures: dict[str, int], expected: Usage
-) -> None:
+def test_usage_means_the_same_whoever_reports_it(figures: dict[str, int], expected: Usage) -> None:
     assert usage(figures) == expected
     assert usage(figures) is not None
     assert expected.state.prompt == 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ from replay_runs import (
 from zero_mem.controller.messages import Message, Transcript
 from zero_mem.errors import InvalidInput
 from zero_mem.ledger.columns import CallTokens
+from zero_mem.memory import Memory
 from zero_mem.replay.engine import run as replay
-from zero_mem.replay.figures import Outcome, Replay
+from zero_mem.replay.figures import Billed, Outcome, Replay
+from zero_mem.replay.saving import MemorySaver
 from zero_mem.replay.strategies import (
     ExternalState,
     ExtractiveSummary,
@@ -152,6 +155,21 @@ def test_each_result_is_saved_once_in_order_whatever_the_strategies() -> None:
     assert saver.saved == [("run", "run"), ("look", "r1 r2 r3 r4 r5 r6 r7 r8")] * 2
 
 
+@pytest.mark.req("runtime:hooks")
+def test_results_are_kept_in_a_store_through_the_runtime() -> None:
+    """Each run has a namespace of its own, and a second replay into the store two more."""
+    with Memory.open("memory://") as memory:
+        for _ in range(2):
+            replay([TINY, TINY], EVERY, tokenizer=Words(), saver=MemorySaver(memory))
+        spaces = memory.subtree("replay").namespaces()
+        assert spaces == [("replay", f"run-{number}") for number in (1, 2, 3, 4)]
+        for path in spaces:
+            record = memory.namespace(*path).get("1")
+            assert record.text == "r1 r2 r3 r4 r5 r6 r7 r8"
+            assert (record.kind, record.source) == ("tool_result", "tool")
+            assert record.metadata["tool"] == "look"
+
+
 def test_no_text_is_counted_twice_in_a_run() -> None:
     """What a long replay must not do; with it, a 50 MB result is counted once."""
     words = Words()
@@ -211,6 +229,13 @@ def test_late_clearing_that_never_cleared_says_so() -> None:
 def test_the_same_input_gives_the_same_result() -> None:
     one, other = (replay([refund_run()], EVERY, tokenizer=Words()) for _ in range(2))
     assert one == other
+
+
+@pytest.mark.req("ledger:columns")
+def test_the_providers_own_figures_stand_beside_the_counted_ones() -> None:
+    known = replace(TINY, usage={2: {"prompt_tokens": 9}, 6: {"prompt_tokens": 25}})
+    found = replay([known, TINY], [FullConcatenation()], tokenizer=Words())
+    assert found.billed == Billed(calls=2, counted=5 + 19, billed=34)
 
 
 def test_progress_is_told_to_the_end() -> None:

@@ -67,12 +67,7 @@ def test_the_designs_example_stands_beside_the_honest_figure() -> None:
 
 def test_prompt_lines_hold_each_prompt_as_it_would_be_sent() -> None:
     lines, sink = io.StringIO(), Prompts()
-    writer = PromptWriter(
-        lines,
-        preamble="How receipts work.",
-        tools=[{"name": "read"}],
-        handles=frozenset({"receipts"}),
-    )
+    writer = PromptWriter(lines)
     transcript = refund_run(steps=2)
     replay([transcript], STRATEGIES, tokenizer=Words(), on_prompt=[writer, sink])
     written = [json.loads(line) for line in lines.getvalue().splitlines()]
@@ -80,7 +75,7 @@ def test_prompt_lines_hold_each_prompt_as_it_would_be_sent() -> None:
     for line, prompt in zip(written, sink.all, strict=True):
         assert [m["content"] for m in line["messages"]] == [e.message.text for e in prompt.entries]
         assert transcript.messages[line["answer"]].role == "assistant"
-        assert ("preamble" in line) == (line["strategy"] == "receipts")
+        assert ("preamble" in line) == (line["strategy"] in {"receipts", "zero_mem"})
     full = [line for line in written if line["strategy"] == "full"][-1]
     assert (full["trajectory"], full["call"], full["budget"]) == ("refund", 7, None)
     called, answered = full["messages"][2:4]
@@ -144,7 +139,7 @@ def test_a_short_run_is_not_worth_it() -> None:
 
 def test_the_providers_own_discount_is_credited_to_nobody() -> None:
     """Equal prompts at a cached price save nothing, however much the cache saves."""
-    found = replay([SHORT], STRATEGIES, tokenizer=Words())
+    found = replay([SHORT], STRATEGIES, tokenizer=Words(), overhead="")
     zero, full = found.outcome("zero_mem", 0.25), found.outcome("full")
     assert zero is not None
     assert full is not None

@@ -244,6 +244,13 @@ def test_charts_take_one_point_none_and_negative_shares() -> None:
         assert "nan" not in drawn
 
 
+def test_a_run_of_thousands_of_calls_stays_a_small_page() -> None:
+    turns = [m for n in range(1_200) for m in (user(f"turn {n}"), says("yes"))]
+    book = PromptBook(cap=20_000)
+    html = made(run(*turns), book=book)
+    assert len(html) < 500_000
+
+
 def test_ticks_are_round_and_span_the_range() -> None:
     assert ticks(0, 9_460) == [0, 2_000, 4_000, 6_000, 8_000, 10_000]
     assert ticks(0, 0)[-1] >= 1

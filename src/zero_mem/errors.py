@@ -62,3 +62,7 @@ class MissingExtra(ZeroMemError, ImportError):
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an extra: pip install 'zero-mem[{extra}]'")
         self.extra = extra
+
+
+class BlockingCallWarning(UserWarning):
+    """A synchronous call holds up a running event loop; shown once for a store."""

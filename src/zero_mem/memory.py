@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,8 +15,8 @@ from pathlib import Path as FilePath
 from types import TracebackType
 from typing import TypeAlias
 
-from zero_mem.errors import InvalidInput, StoreUnavailable
-from zero_mem.operations.requests import check_path
+from zero_mem.errors import BlockingCallWarning, InvalidInput, StoreUnavailable
+from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
 from zero_mem.space import Namespace
@@ -60,8 +63,9 @@ class Memory:
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
-        self._actor = actor
+        self._actor = check_text(actor, "actor")
         self._tokens = tokens
+        self._watches_loop = True
         self.queued = QueuedWrites(self)
 
     @classmethod
@@ -130,7 +134,8 @@ class Memory:
             InvalidInput: No segment was given, or one is not a name.
         """
         path = check_path(segments)
-        return Namespace(self, path, actor=self._actor if actor is None else actor)
+        writer = self._actor if actor is None else check_text(actor, "actor")
+        return Namespace(self, path, actor=writer)
 
     def subtree(self, *segments: str) -> Subtree:
         """Give reads over every namespace at and below a path; no segment means all."""
@@ -179,6 +184,8 @@ class Memory:
         self, *, write: bool = False, durable: bool = True
     ) -> AbstractContextManager[Transaction]:
         """Open a transaction of the store beneath."""
+        if self._watches_loop and "asyncio" in sys.modules:
+            self._watches_loop = not _warned_of_loop()
         return self._storage.transaction(write=write, durable=durable)
 
     def scrub(self) -> None:
@@ -236,6 +243,33 @@ def _make_folder(folder: FilePath) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(f"{folder}: can't make the folder: {error.strerror}") from error
+
+
+_INSIDE = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
+
+
+def _warned_of_loop() -> bool:
+    """Warn when an event loop runs in this thread; tell whether to stop looking for one."""
+    running = getattr(sys.modules["asyncio"], "_get_running_loop", None)
+    if running is None or running() is None:
+        return False
+    ipython = sys.modules.get("IPython")
+    if ipython is None or ipython.get_ipython() is None:  # a notebook's cells run in a loop
+        warnings.warn(
+            "a synchronous Memory is used inside a running event loop, which stands still "
+            "meanwhile; use AsyncMemory, or asyncio.to_thread(...)",
+            BlockingCallWarning,
+            stacklevel=_levels_to_caller(),
+        )
+    return True
+
+
+def _levels_to_caller() -> int:
+    """Count the frames from the function that warns to the caller's own code."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _utc_now() -> datetime:

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from zero_mem import filters
 from zero_mem.errors import NotFound
 from zero_mem.handles import check_memory_id
-from zero_mem.policy.limits import limits_for
+from zero_mem.policy.limits import Limits, limits_for
+from zero_mem.policy.visibility import visibility_of
 from zero_mem.recall import search as searching
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
 from zero_mem.text.tokens import Tokenizer
@@ -65,23 +66,24 @@ class Past:
         self,
         query: str,
         *,
-        limit: int = 10,
+        limit: int | None = None,
         budget: int = DEFAULT_BUDGET,
         where: Mapping[str, Any] | None = None,
         explain: bool = False,
     ) -> Recall:
-        """Give what a recall would have given then."""
+        """Give what a recall would have given then, under the limits of today."""
         text, parsed = searching.check_query(query), filters.parse(where)
+        most = limits_for(self._settings, "semantic", "").max_recall_items
+        hits = searching.search_listed(self._records.values(), text, parsed, self.moment)
         return recalled(
-            searching.search_listed(self._records.values(), text, parsed, self.moment),
+            (h for h in hits if visibility_of(h.record, self._limits(h.record)) != "hidden"),
             query=text,
-            limit=check_count(limit, "limit"),
+            limit=most if limit is None else check_count(limit, "limit"),
             budget=check_count(budget, "budget"),
             tokenizer=self._tokenizer,
-            threshold=self._threshold,
+            threshold=lambda hit: self._limits(hit.record).compaction_threshold,
             explain=explain,
         )
 
-    def _threshold(self, hit: Hit) -> int:
-        limits = limits_for(self._settings, hit.record.form, hit.record.kind)
-        return limits.compaction_threshold
+    def _limits(self, record: MemoryRecord) -> Limits:
+        return limits_for(self._settings, record.form, record.kind)

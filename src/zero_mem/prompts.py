@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from zero_mem.errors import InvalidInput, NotFound, RequiredMemoryMissing
+from zero_mem.policy.cost_review import Exposure
 from zero_mem.policy.limits import limits_for
 from zero_mem.policy.visibility import visibility_of
 from zero_mem.space import Namespace
@@ -39,8 +40,12 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Memories that entered the prompt together, before the host's message number `anchor`."""
+    """Memories that entered the prompt together, before the host's message number `anchor`.
 
+    `number` counts the blocks of a conversation from 0.
+    """
+
+    number: int
     anchor: int
     shown: tuple[Shown, ...]
 
@@ -59,22 +64,25 @@ class Span:
 def blocks_of(space: Namespace, conversation: str) -> list[Block]:
     """Read the blocks of a conversation in the order they were sent."""
     stored = space.decisions(_scope(conversation))
-    return [_block(int(anchor), value) for anchor, value in stored.items() if value is not None]
+    return [_block(int(number), value) for number, value in stored.items() if value is not None]
 
 
 def _scope(conversation: str) -> str:
     return f"prompt:{conversation}"
 
 
-def _block(anchor: int, value: str) -> Block:
-    return Block(anchor=anchor, shown=tuple(Shown(**fields) for fields in json.loads(value)))
+def _block(number: int, value: str) -> Block:
+    fields = json.loads(value)
+    shown = tuple(Shown(**each) for each in fields["shown"])
+    return Block(number=number, anchor=fields["anchor"], shown=shown)
 
 
 def store_block(space: Namespace, conversation: str, block: Block) -> None:
     """Make a block final, and keep its memories from eviction."""
     names = Shown.__dataclass_fields__
-    value = json.dumps([{name: getattr(s, name) for name in names} for s in block.shown])
-    space.decide(_scope(conversation), str(block.anchor), value)
+    listed = [{name: getattr(shown, name) for name in names} for shown in block.shown]
+    value = json.dumps({"anchor": block.anchor, "shown": listed})
+    space.decide(_scope(conversation), str(block.number), value)
     for shown in block.shown:
         space.hold(f"conversation:{conversation}", shown.memory_id)
 
@@ -180,10 +188,34 @@ def _lines(space: Namespace, block: Block) -> list[tuple[str, Shown]]:
 
 
 def _rendered(space: Namespace, shown: Shown) -> str:
+    record = _as_shown(space, shown)
+    return f"[memo:{shown.memory_id}] purged" if record is None else _line(record, shown)
+
+
+def _as_shown(space: Namespace, shown: Shown) -> MemoryRecord | None:
+    """Read the version that was shown, None once it was purged."""
     for entry in space.history(shown.memory_id):
         if entry.version == shown.version and entry.record is not None:
-            return _line(entry.record, shown)
-    return f"[memo:{shown.memory_id}] purged"
+            return entry.record
+    return None
+
+
+def exposures_of(
+    space: Namespace, blocks: Iterable[Block], first_turns: Mapping[int, int]
+) -> Iterator[Exposure]:
+    """Give what blocks showed as a cost review takes it; `first_turns` is by block number."""
+    for block in blocks:
+        for shown in block.shown:
+            record = _as_shown(space, shown)
+            if record is not None and block.number in first_turns:
+                yield Exposure(
+                    memory_id=record.memory_id,
+                    kind=record.kind,
+                    key=record.key,
+                    visibility="summary" if shown.limit else "pinned",
+                    body=record.content,
+                    first_call=first_turns[block.number],
+                )
 
 
 def render_block(space: Namespace, block: Block) -> str:
@@ -194,13 +226,17 @@ def render_block(space: Namespace, block: Block) -> str:
 def insert_blocks(
     messages: Sequence[Chat], blocks: Iterable[Block], space: Namespace
 ) -> list[dict[str, Any]]:
-    """Put every block back at its place; one that the host has kept in its list stays as it is."""
+    """Put every block back at its place; those that the host has kept in its list stay."""
     prompt = [dict(message) for message in messages]
-    for block in sorted(blocks, key=lambda block: -block.anchor):
+    places: dict[int, list[dict[str, Any]]] = {}
+    for block in blocks:
         message = {"role": "user", "content": render_block(space, block)}
-        at = min(block.anchor, len(prompt))
-        if prompt[at : at + 1] != [message]:
-            prompt.insert(at, message)
+        places.setdefault(block.anchor, []).append(message)
+    # From the end, so that no place moves before its turn.
+    for anchor in sorted(places, reverse=True):
+        at, block_messages = min(anchor, len(prompt)), places[anchor]
+        if prompt[at : at + len(block_messages)] != block_messages:
+            prompt[at:at] = block_messages
     return prompt
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from zero_mem.errors import ZeroMemError
 from zero_mem.operations.queue import WriteQueue
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from zero_mem.space.writes import Writes
 
 _RESERVED_AT_ONCE = 50
+
+_Name: TypeAlias = tuple[Path, str, str]
+"""What tells that two saves are about one record: a kind and key, or an idempotency key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,58 +42,81 @@ class QueuedWrites:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self.failures: list[QueuedFailure] = []
+        self._reset()
+
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._queue: WriteQueue | None = None
         self._ids: dict[Path, list[str]] = {}
-        self._keys: dict[tuple[Path, str, str], str] = {}
-        self.failures: list[QueuedFailure] = []
+        self._promised: dict[_Name, str] = {}
+        self._waiting: Counter[_Name] = Counter()
+
+    def _own(self) -> WriteQueue | None:
+        """Give this process's queue; a forked child has neither the parent's writes nor its ids."""
+        if self._queue is not None and not self._queue.is_here():
+            self._reset()
+        return self._queue
 
     def accept(self, space: Writes, request: SaveRequest) -> str:
         """Queue a save and give the id that its record has or will have."""
+        self._own()
+        names = _names(space.path, request)
         with self._lock:
-            memory_id = self._identity(space, request)
-            if self._queue is None:
-                self._queue = WriteQueue()
-        named = replace(request, memory_id=memory_id)
-        self._queue.put(lambda: self._apply(space, named))
+            memory_id = request.memory_id or self._identity(space, request, names)
+            for name in names:
+                self._promised[name] = memory_id
+                self._waiting[name] += 1
+            queue = self._queue = self._queue or WriteQueue()
+        named = request._replace(reserved=None if request.memory_id else memory_id)
+        queue.put(lambda: self._apply(space, named, memory_id))
         return memory_id
 
-    def _identity(self, space: Writes, request: SaveRequest) -> str:
-        if request.key is None:
-            return request.memory_id or self._reserved(space)
-        key = (space.path, request.kind, request.key)
-        if key not in self._keys:
-            holder = space.key_holder(request.kind, request.key)
-            self._keys[key] = holder or request.memory_id or self._reserved(space)
-        return self._keys[key]
+    def _identity(self, space: Writes, request: SaveRequest, names: Sequence[_Name]) -> str:
+        promised = (self._promised[name] for name in names if name in self._promised)
+        return next(promised, None) or space.expected_id(request) or self._reserved(space)
 
     def _reserved(self, space: Writes) -> str:
+        """Take a number that no record has; a caller may have taken a reserved one since."""
         ids = self._ids.setdefault(space.path, [])
-        if not ids:
-            ids += reversed(space.reserve_ids(_RESERVED_AT_ONCE))
-        return ids.pop()
+        while True:
+            if not ids:
+                ids += reversed(space.reserve_ids(_RESERVED_AT_ONCE))
+            memory_id = ids.pop()
+            if not space.is_taken(memory_id):
+                return memory_id
 
-    def _apply(self, space: Writes, request: SaveRequest) -> None:
+    def _apply(self, space: Writes, request: SaveRequest, memory_id: str) -> None:
         try:
             space.apply_save(request)
         except ZeroMemError as error:
             failure = QueuedFailure(
-                namespace=space.path,
-                memory_id=request.memory_id or "",
-                at=self._memory.now(),
-                error=error,
+                namespace=space.path, memory_id=memory_id, at=self._memory.now(), error=error
             )
             self.failures.append(failure)
         finally:
-            if request.key is not None:
-                self._keys.pop((space.path, request.kind, request.key), None)
+            with self._lock:
+                self._applied(_names(space.path, request))
+
+    def _applied(self, names: Sequence[_Name]) -> None:
+        for name in names:
+            self._waiting[name] -= 1
+            if not self._waiting[name]:
+                del self._waiting[name], self._promised[name]
 
     def flush(self) -> None:
         """Apply every queued write before returning."""
-        if self._queue is not None:
-            self._queue.flush()
+        queue = self._own()
+        if queue is not None:
+            queue.flush()
 
     def close(self) -> None:
         """Apply what is queued and end the thread."""
-        if self._queue is not None:
-            self._queue.close()
+        queue = self._own()
+        if queue is not None:
+            queue.close()
+
+
+def _names(path: Path, request: SaveRequest) -> list[_Name]:
+    named = (("", request.idempotency_key), (request.kind, request.key))
+    return [(path, kind, key) for kind, key in named if key is not None]

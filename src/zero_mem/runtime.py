@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from zero_mem import prompts
-from zero_mem.errors import InvalidInput, NotFound
+from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.sweep import Ending, SweepReport
+from zero_mem.policy.cost_review import Call, KindReview, Run, review_cost
 from zero_mem.prompts import Chat, Span
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count
 from zero_mem.space import Namespace
@@ -132,28 +133,40 @@ class ZeroMemRuntime:
         one the result becomes a memory of its own.
 
         Raises:
+            InvalidInput: The arguments name no possible id; the tool did not run.
             Whatever the tool raised, after the failure was recorded.
         """
-        known = self._memory_id_of(name, payload, None)
+        named = self._memory_id_of(name, payload, None)
+        known = None if named is None else check_memory_id(named)
         try:
             result = fn(payload)
         except BaseException as error:
             self._record_failure(known, error, name)
             raise
-        found = known if known is not None else self._memory_id_of(name, payload, result)
+        found = known or self._named_by_result(name, payload, result)
         body = _body(result)
         if found is not None:
             return ToolRun(result, self.on_tool_success(found, body, tool=name))
         receipt = self.space.save(body, kind="tool_result", metadata={"tool": name}, source="tool")
         return ToolRun(result, receipt)
 
-    def _record_failure(self, memory_id: Any, error: BaseException, tool: str) -> None:
+    def _named_by_result(self, tool: str, payload: Any, result: Any) -> str | None:
+        """Find the memory that a result names; the tool has run, so an odd name loses nothing."""
+        try:
+            named = self._memory_id_of(tool, payload, result)
+            return None if named is None else check_memory_id(named)
+        except InvalidInput:
+            return None
+
+    def _record_failure(self, memory_id: str | None, error: BaseException, tool: str) -> None:
         if memory_id is None:
             return
         try:
             self.on_tool_error(memory_id, error, tool=tool)
         except NotFound:
             return
+        except ZeroMemError as unrecorded:
+            error.add_note(f"memory {memory_id} does not tell of this failure: {unrecorded}")
 
     # Prompts
 
@@ -191,7 +204,7 @@ class ZeroMemRuntime:
         tokens = check_count(budget, "budget") - tokenizer.count(fence([""]))
         chosen = prompts.choose(self.space, blocks, identities, tokens, tokenizer)
         if chosen:
-            block = prompts.Block(anchor=len(given), shown=chosen)
+            block = prompts.Block(number=len(blocks), anchor=len(given), shown=chosen)
             prompts.store_block(self.space, self.conversation, block)
             blocks.append(block)
             self.space.mark_used([shown.memory_id for shown in chosen])
@@ -206,7 +219,7 @@ class ZeroMemRuntime:
         fields = {
             "messages": len(messages),
             "digest": prompts.digest_of(messages),
-            "blocks": [block.anchor for block in blocks],
+            "blocks": [block.number for block in blocks],
         }
         self.space.decide(self._turns(), str(turn), json.dumps(fields))
 
@@ -227,11 +240,25 @@ class ZeroMemRuntime:
         given = prompts.check_messages(messages)[: fields["messages"]]
         if prompts.digest_of(given) != fields["digest"]:
             raise InvalidInput(f"these are not the messages of turn {turn}")
-        anchors = set(fields["blocks"])
         blocks = prompts.blocks_of(self.space, self.conversation)
-        blocks = [block for block in blocks if block.anchor in anchors]
+        blocks = [block for block in blocks if block.number in fields["blocks"]]
         prompt = prompts.insert_blocks(given, blocks, self.space)
         return prompts.spans_of(self.space, prompt, blocks, self.space.memory.tokenizer)
+
+    def review_cost(self, calls: Sequence[Call]) -> list[KindReview]:
+        """Review what the prompts of this conversation showed, and whether it was used.
+
+        Args:
+            calls: For each prompt in order, what the host gave and what the model then wrote.
+        """
+        first_turns: dict[int, int] = {}
+        for turn, value in self.space.decisions(self._turns()).items():
+            for number in json.loads(value or "{}").get("blocks", ()):
+                first_turns.setdefault(number, int(turn))
+        blocks = prompts.blocks_of(self.space, self.conversation)
+        exposures = prompts.exposures_of(self.space, blocks, first_turns)
+        run = Run(calls=tuple(calls), exposures=tuple(exposures))
+        return review_cost([run], tokenizer=self.space.memory.tokenizer)
 
 
 def _body(result: Any) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from heapq import merge
 from itertools import islice
@@ -18,6 +19,8 @@ from zero_mem.types import Hit, MemoryRecord, Page, Path, Recall
 
 Rows: TypeAlias = list[NamespaceRow]
 Hits: TypeAlias = list[Hit]
+
+_CURSOR = re.compile("s([0-9]{1,18})[.]([0-9]{1,18})")
 
 if TYPE_CHECKING:
     from zero_mem.memory import Memory
@@ -48,7 +51,7 @@ class Subtree:
     ) -> Page[MemoryRecord]:
         """List live records namespace by namespace, each in the order of first saving."""
         parsed, (number, position) = filters.parse(where), _cursor(cursor)
-        check_count(limit, "limit")
+        limit = check_count(limit, "limit")
         self._memory.flush()
         with self._memory.transaction() as transaction:
             found = list(islice(self._scan(transaction, parsed, number, position), limit + 1))
@@ -82,7 +85,7 @@ class Subtree:
     ) -> Hits:
         """Find live records by their words; each namespace scores by its own statistics."""
         text, parsed = searching.check_query(query), filters.parse(where)
-        check_count(limit, "limit")
+        limit = check_count(limit, "limit")
         self._memory.flush()
         with self._memory.transaction() as transaction:
             rows = transaction.namespaces(self._prefix)
@@ -129,7 +132,7 @@ class Subtree:
 def _cursor(cursor: str | None) -> tuple[int, int]:
     if not cursor:
         return 0, 0
-    number, _, position = cursor[1:].partition(".")
-    if cursor[0] == "s" and number.isdecimal() and position.isdecimal():
-        return int(number), int(position)
+    found = _CURSOR.fullmatch(cursor)
+    if found:
+        return int(found[1]), int(found[2])
     raise InvalidInput("cursor is the next_cursor of an earlier page")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from zero_mem.text.segment import terms
+from zero_mem.text.segment import content_terms
 from zero_mem.types import MemoryRecord
 
 INDEXED_CHARACTERS = 262_144
 """Of a longer body only this many characters are indexed; all of it is stored."""
 
 
-def index_terms(record: MemoryRecord) -> list[str]:
-    """Give the terms of a record: its key, its tags and the first part of its text."""
-    labels = " ".join((record.key or "", *record.tags)).strip()
+def searched_text(record: MemoryRecord) -> str:
+    """Give what a search looks at: the key, the tags and the first part of the text."""
     text = record.text[:INDEXED_CHARACTERS]
-    return terms(f"{labels}\n{text}" if labels else text)
+    if record.key is None and not record.tags:
+        return text
+    return "\n".join((record.key or "", *record.tags, text))
+
+
+def index_terms(record: MemoryRecord) -> list[str]:
+    """Give the terms that the index holds of a record, in order and with repeats."""
+    return content_terms(searched_text(record))
 
 
 def partly_indexed(record: MemoryRecord) -> bool:

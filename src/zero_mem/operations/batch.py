@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, TypeAlias, TypeVar
 
 from zero_mem.errors import InvalidInput, ZeroMemError
@@ -46,16 +47,34 @@ def check_on_error(on_error: object) -> OnError:
     raise InvalidInput(f'on_error is "abort" or "skip", not {on_error!r}')
 
 
+CHUNK = 250
+"""Items decided before they are written: few enough to stay in the processor's cache."""
+
+
+def chunks(items: Iterable[T]) -> Iterator[tuple[int, list[T]]]:
+    """Cut items into chunks, each with the index of its first item."""
+    remaining, start = iter(items), 0
+    while chunk := list(islice(remaining, CHUNK)):
+        yield start, chunk
+        start += len(chunk)
+
+
 def attempt(
-    items: Iterable[T], step: Callable[[T], R], on_error: OnError
+    items: Iterable[T], step: Callable[[T], R], on_error: OnError, *, start: int = 0
 ) -> list[R | ZeroMemError]:
     """Run a step for each item; the first error ends all, or takes its item's place.
+
+    Args:
+        items: What to work on.
+        step: Does it.
+        on_error: "abort" or "skip".
+        start: The index of the first item, for the error's message.
 
     Raises:
         ZeroMemError: With `on_error="abort"`, the error naming the index of its item.
     """
     results: list[R | ZeroMemError] = []
-    for place, item in enumerate(items):
+    for place, item in enumerate(items, start):
         try:
             results.append(step(item))
         except ZeroMemError as error:

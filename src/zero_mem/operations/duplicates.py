@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from zero_mem.index.document import index_terms
+from zero_mem.text.segment import terms
 from zero_mem.types import MemoryRecord
 
 NEAR = 0.9
-"""Share of distinct terms in common (Jaccard) from which two records count as near-equal."""
+"""Share of distinct terms in common (Jaccard) from which two records count as near-equal.
+
+Stop words count here, for a "not" makes another fact."""
 
 _MOST_SHARED = 200
 """A term in more records than this pairs nothing: it is too common to tell them apart."""
@@ -32,7 +34,7 @@ class DuplicateGroup:
 def group_duplicates(records: Iterable[MemoryRecord]) -> list[DuplicateGroup]:
     """Group records whose terms are equal or nearly so, the largest group first."""
     listed = list(records)
-    sets = [frozenset(index_terms(record)) or frozenset([record.text]) for record in listed]
+    sets = [frozenset(terms(record.text)) or frozenset([record.text]) for record in listed]
     groups = _Groups(len(listed))
     for first, second in _pairs(sets):
         if groups.root(first) != groups.root(second) and _near(sets[first], sets[second]):

@@ -116,8 +116,10 @@ def roll_back(plan: Plan, request: RollbackRequest) -> list[MemoryReceipt]:
     if request.operation is not None:
         return _undo(plan, request.operation)
     entries = list(plan.transaction.journal(plan.row, memory_id=request.memory_id))
-    if request.memory_id is not None and not entries:
-        raise NotFound(missing(request.memory_id, None))
+    if request.memory_id is not None:
+        if not entries:
+            raise NotFound(missing(request.memory_id, None))
+        _refuse_purged(plan, request.memory_id)
     if request.to_version is not None:
         entry = _version(entries, request.to_version)
         return [_to(plan, entry.memory_id, entry, f"to version {request.to_version}")]
@@ -150,11 +152,15 @@ def _purged(plan: Plan, memory_id: str) -> bool:
     return stored is not None and stored.ended_by == "purge"
 
 
+def _refuse_purged(plan: Plan, memory_id: str) -> None:
+    if _purged(plan, memory_id):
+        raise NotAllowed(f"memory {memory_id} was purged; nothing of it can come back")
+
+
 def _to(plan: Plan, memory_id: str, entry: JournalEntry | None, reason: str) -> MemoryReceipt:
     current = plan.stored(memory_id)
     assert current is not None
-    if current.ended_by == "purge" or (entry is not None and entry.record is None):
-        raise NotAllowed(f"memory {memory_id} was purged; nothing of it can come back")
+    _refuse_purged(plan, memory_id)
     target = None if entry is None else entry.record
     return plan.roll_back(current, target, reason)
 
@@ -168,7 +174,8 @@ def _version(entries: list[JournalEntry], version: int) -> JournalEntry:
 
 
 def _undo(plan: Plan, operation: int) -> list[MemoryReceipt]:
-    undone = list(plan.transaction.journal(plan.row, group=operation))
+    known = 0 < operation <= plan.row.sequence
+    undone = list(plan.transaction.journal(plan.row, group=operation)) if known else []
     if not undone:
         raise NotFound(f"there is no operation {operation} in this namespace's journal")
     firsts: dict[str, JournalEntry] = {}

@@ -25,7 +25,7 @@ from zero_mem.operations.requests import (
 from zero_mem.operations.tasks import open_tasks
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.storage.base import Change, Decision, EndedBy, NamespaceRow, Stored, Transaction
-from zero_mem.storage.codec import encode_body, encode_fields
+from zero_mem.storage.codec import encode_body, encode_fields, sealed
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import (
     Body,
@@ -66,6 +66,14 @@ class Plan:
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
 
+    def flush(self) -> None:
+        """Hand the changes so far to the store, inside the same transaction."""
+        if self.changes:
+            self.transaction.apply(self.row, self.changes)
+            self.changes = []
+            self._records.clear()
+            self._holders.clear()
+
     # Reading
 
     def prefetch(self, ids: Iterable[str], keys: Iterable[tuple[str, str]] = ()) -> None:
@@ -79,7 +87,9 @@ class Plan:
             self._holders.update(dict.fromkeys(wanted))
             for key, stored in self.transaction.by_keys(self.row, wanted).items():
                 known = self._records.setdefault(stored.record.memory_id, stored)
-                self._holders[key] = known
+                # An earlier step of this plan may have let go of the key.
+                if known is not None and known.dedupe == key[1]:
+                    self._holders[key] = known
 
     def stored(self, memory_id: str) -> Stored | None:
         """Read a record in whatever state, as this plan leaves it."""
@@ -120,7 +130,8 @@ class Plan:
             return replayed
         dedupe = self._dedupe(request)
         current = self._current(request, dedupe)
-        _check_version(current, request.if_version)
+        if request.if_version != 0 or _is_there(current):
+            _check_version(current, request.if_version)
         if current is None or current.record.state != "active":
             receipt = self._create(request, dedupe, current)
         else:
@@ -153,7 +164,7 @@ class Plan:
             self.transaction.accessed(self.row, [memory_id], to_micros(self.now))
             return self.receipt("touch", current.record)
         record = replace(current.record, expires_at=expiry.moment(self.now), accessed_at=self.now)
-        self._commit("touch", current, replace(current, record=record, lifetime=expiry.micros))
+        self._commit("touch", current, current._replace(record=record, lifetime=expiry.micros))
         return self.receipt("touch", record)
 
     def archive(self, memory_id: str, *, if_version: int | None, reason: str = "") -> MemoryReceipt:
@@ -198,24 +209,28 @@ class Plan:
     ) -> MemoryReceipt:
         """Archive a record, or delete it for the reason given by `ended_by`."""
         state: State = "archived" if operation == "archive" else "deleted"
+        # An expiry that ends in the archive has done its work: the record stays readable there.
+        kept = state == "archived" and current.record.expired(self.now)
         record = replace(
             current.record,
             state=state,
             version=current.record.version + 1,
             recorded_at=from_micros(self._at),
+            expires_at=None if kept else current.record.expires_at,
         )
-        self._commit(operation, current, replace(current, record=record, ended_by=ended_by), reason)
+        lifetime = None if kept else current.lifetime
+        after = current._replace(record=record, ended_by=ended_by, lifetime=lifetime)
+        self._commit(operation, current, after, reason)
         return self.receipt(operation, record)
 
-    def purge(self, current: Stored) -> MemoryReceipt:
+    def purge(self, current: Stored, *, if_version: int | None = None) -> MemoryReceipt:
         """Erase a record and every version of it; the journal keeps that it was purged."""
+        _check_version(current, if_version)
         self.end(current, "purge", ended_by="purge")
         receipt = self.receipt("purge", self._stub(current))
-        self.transaction.apply(self.row, self.changes)
-        self.changes.clear()
+        self.flush()
         ended = self.transaction.by_ids(self.row, [current.record.memory_id])
         self.transaction.erase(self.row, list(ended.values()))
-        self._records.pop(current.record.memory_id)
         return receipt
 
     def _stub(self, current: Stored) -> MemoryRecord:
@@ -230,7 +245,7 @@ class Plan:
             ended: EndedBy = "rollback" if target is None else target.ended_by
             content = current if target is None else target
             record = self._next(current, content.record, state=state)
-            after = replace(content, record=record, ended_by=ended, position=current.position)
+            after = content._replace(record=record, ended_by=ended, position=current.position)
             self._commit("rollback", current, after, reason, content=content.record.content)
             return self.receipt("rollback", record)
         return self._activate(current, target, "rollback", reason)
@@ -302,7 +317,9 @@ class Plan:
         """Make a new record, or a new life of one that had ended under the same id."""
         if gone is not None and request.memory_id is None:
             gone = None
-        memory_id = request.memory_id or self.new_id()
+        memory_id = request.memory_id or self._reserved(request.reserved) or self.new_id()
+        if request.memory_id is not None:
+            self._note_id(memory_id)
         at = from_micros(self._at)
         record = MemoryRecord(
             uid=gone.record.uid if gone else secrets.token_hex(16),
@@ -312,7 +329,7 @@ class Plan:
             kind=request.kind,
             key=request.key,
             content=request.content,
-            metadata=merged({}, request.metadata or {}),
+            metadata=merged({}, request.metadata) if request.metadata else {},
             tags=request.tags or (),
             task=request.task,
             session=request.session,
@@ -336,12 +353,23 @@ class Plan:
         self._commit("save", gone, after, content=request.content)
         return self.receipt("save", record)
 
+    def _reserved(self, memory_id: str | None) -> str | None:
+        if memory_id is not None and self.stored(memory_id) is not None:
+            raise Conflict(f"memory id {memory_id} was taken before this queued write was applied")
+        return memory_id
+
     def new_id(self) -> str:
         """Take the next number that no record of the namespace has or had."""
         while True:
             number, self.row.next_id = self.row.next_id, self.row.next_id + 1
-            if self.stored(str(number)) is None:
+            # Only up to the highest number that a caller took can one be taken already.
+            if number > self.row.highest_id or self.stored(str(number)) is None:
                 return str(number)
+
+    def _note_id(self, memory_id: str) -> None:
+        # The generator never gets as far as longer ones.
+        if memory_id.isdecimal() and len(memory_id) <= 15:
+            self.row.highest_id = max(self.row.highest_id, int(memory_id))
 
     def _merge(self, current: Stored, target: MemoryRecord, expiry: Expiry) -> MemoryReceipt:
         """Write an update, unless everything is as it should be already."""
@@ -360,7 +388,7 @@ class Plan:
         )
         lifetime = expiry.micros if expiry.given else current.lifetime
         dedupe = self._dedupe_after(current, record)
-        after = replace(current, record=record, lifetime=lifetime, dedupe=dedupe)
+        after = current._replace(record=record, lifetime=lifetime, dedupe=dedupe)
         self._commit("update", current, after, content=content)
         return self.receipt("update", record)
 
@@ -392,7 +420,7 @@ class Plan:
         record = self._next(current, target.record, state="active")
         if current.record.state != "active":
             self._make_room(record)
-        after = replace(target, record=record, ended_by="", position=current.position)
+        after = target._replace(record=record, ended_by="", position=current.position)
         self._commit(operation, current, after, reason, content=target.record.content)
         return self.receipt(operation, record)
 
@@ -479,18 +507,17 @@ class Plan:
         self.row.sequence += 1
         self.row.last_at = self._at
         old = before.record.content if before else None
-        body_changed = content is not None and content is not old
-        after = replace(after, digest=_digest(before, after))
+        after, fields = _sealed(before, after, self.row.sequence)
         change = Change(
             operation=operation,
-            sequence=self.row.sequence,
             group=self._group,
             at=self._at,
             actor=self.actor,
             reason=reason,
             before=before,
             after=after,
-            body_changed=body_changed,
+            body_changed=content is not None and content is not old,
+            fields=fields,
         )
         self.changes.append(change)
         for scope in self._counts:
@@ -521,6 +548,20 @@ class Plan:
             preview=preview(record.kind, record.key),
             flags=frozenset(flags),
         )
+
+
+def expected_id(
+    transaction: Transaction, row: NamespaceRow, request: SaveRequest, now: datetime
+) -> str | None:
+    """Name the record that a save would replay or change by its key, None for a new one."""
+    if request.idempotency_key is not None:
+        first = transaction.decision(row, IDEMPOTENCY, request.idempotency_key)
+        if first is not None and first.value is not None:
+            return str(json.loads(first.value)["memory_id"])
+    if request.key is None:
+        return None
+    found = transaction.by_keys(row, [(request.kind, f"key:{request.key}")]).values()
+    return next((s.record.memory_id for s in found if not s.record.expired(now)), None)
 
 
 def derived_key(rule: str | None, content: Body, metadata: Mapping[str, Any]) -> str | None:
@@ -610,6 +651,10 @@ def _check_version(current: Stored | None, expected: int | None) -> None:
         )
 
 
+def _is_there(current: Stored | None) -> bool:
+    return current is not None and current.record.state != "deleted"
+
+
 def _check_same(stored: Stored | None, request: SaveRequest) -> None:
     """Refuse a save that would change what a record is, rather than what it says."""
     if stored is None or stored.record.state != "active":
@@ -633,19 +678,26 @@ def _use(stored: Stored) -> tuple[datetime, int, bool, int]:
     return last, record.access_count, stored.position == 0, stored.position
 
 
-def _digest(before: Stored | None, after: Stored) -> str:
-    """Chain a version to its parent: equal digests mean equal histories."""
-    kind, data = encode_body(after.record.content)
-    digest = hashlib.blake2b(digest_size=16)
-    fields = encode_fields(replace(after, digest=before.digest if before else ""))
-    digest.update(f"{fields}\0{kind}\0".encode())
-    digest.update(data)
-    return digest.hexdigest()
+def _sealed(before: Stored | None, after: Stored, sequence: int) -> tuple[Stored, str]:
+    """Chain a version to its parent by a digest: equal digests mean equal histories.
+
+    Returns:
+        The record with its digest and sequence, and all of it as it is written down.
+    """
+    kind, body = encode_body(after.record.content)
+    fields = encode_fields(after)
+    parent = before.digest if before else ""
+    digest = hashlib.blake2b(f"{parent}{fields}{kind}".encode(), digest_size=16)
+    digest.update(body)
+    name = digest.hexdigest()
+    return after._replace(sequence=sequence, digest=name), sealed(fields, name)
 
 
 def _fingerprint(request: SaveRequest) -> str:
     kind, data = encode_body(request.content)
-    rest = replace(request, content="", idempotency_key=None, if_version=None, hold=None)
+    rest = request._replace(
+        content="", idempotency_key=None, if_version=None, hold=None, reserved=None
+    )
     digest = hashlib.blake2b(repr(rest).encode("utf-8", "surrogatepass"), digest_size=16)
     digest.update(kind.encode() + data)
     return digest.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import weakref
 from collections import deque
@@ -11,12 +12,16 @@ from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], object]
 
+_BUSY: set[WriteQueue] = set()
+"""The queues with jobs: nobody else may hold them any more, and their writes were accepted."""
+
 
 class WriteQueue:
     """Writes that were accepted and are applied in the order they came.
 
     `flush` applies what is left in the calling thread, so nothing waits for the scheduler,
-    and an exit of the interpreter loses nothing. The thread starts with the first job.
+    and an exit of the interpreter loses nothing. The thread starts with the first job. In a
+    forked child it does nothing: the jobs are the parent's.
     """
 
     def __init__(self) -> None:
@@ -25,12 +30,14 @@ class WriteQueue:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._process = os.getpid()
         _flush_at_exit(self)
 
     def put(self, job: Job) -> None:
         """Take a job; a job handles its own expected errors."""
         with self._changed:
             self._jobs.append(job)
+            _BUSY.add(self)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=_work, args=(weakref.ref(self),), name="zero-mem-queue", daemon=True
@@ -40,8 +47,12 @@ class WriteQueue:
 
     def flush(self) -> None:
         """Apply every job taken so far before returning."""
-        while self._run_one():
+        while self.is_here() and self._run_one():
             pass
+
+    def is_here(self) -> bool:
+        """Tell whether this is the process that took the jobs."""
+        return self._process == os.getpid()
 
     def close(self) -> None:
         """Flush, and end the thread."""
@@ -55,7 +66,10 @@ class WriteQueue:
             if not self._jobs:
                 return False
             self._jobs.popleft()()
-            return True
+        with self._changed:
+            if not self._jobs:
+                _BUSY.discard(self)
+        return True
 
     def wait(self) -> bool:
         """Wait for a job and run it; tell whether to go on."""

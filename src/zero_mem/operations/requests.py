@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 from zero_mem.errors import InvalidInput
 from zero_mem.handles import check_memory_id
@@ -19,6 +19,8 @@ from zero_mem.types import UNSET, Blob, Body, Form, Json, Path, Source, Unset
 DEFAULT_KIND: Final = "note"
 _SOURCES: Final = get_args(Source)
 _LONGEST_NAME: Final = 512
+_DEEPEST: Final = 200  # far below where Python's own recursion limit would cut in
+_LONGEST_INTEGER: Final = 13_288  # bits; Python refuses to write out 4,300 digits and more
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -38,6 +40,17 @@ def check_name(value: object, what: str, *, longest: int = _LONGEST_NAME) -> str
 def optional_name(value: object, what: str) -> str | None:
     """Accept a name, or None; an empty string counts as not given."""
     return None if value is None or value == "" else check_name(value, what)
+
+
+def check_text(value: object, what: str) -> str:
+    """Accept any text that every store can keep: one without lone surrogates."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is a string, not {type(value).__name__}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"{what} has a lone surrogate; encode it first") from None
+    return value
 
 
 def check_path(segments: Sequence[object]) -> Path:
@@ -68,26 +81,29 @@ def check_body(content: object) -> Body:
 
 def check_json(value: object, where: str) -> Any:
     """Give a copy of a JSON value; refuse NaN, other types and keys that are not strings."""
-    try:
-        return _json(value, where)
-    except RecursionError:
-        raise InvalidInput(f"{where} is nested too deeply") from None
+    return _json(value, where, 0)
 
 
-def _json(value: object, where: str) -> Any:
-    if value is None or isinstance(value, bool | str | int):
+def _json(value: object, where: str, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise InvalidInput(f"{where[:80]}… is nested deeper than {_DEEPEST} levels")
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > _LONGEST_INTEGER:
+            raise InvalidInput(f"{where} is an integer of more than 4,000 digits")
         return value
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise InvalidInput(f"{where} is {value}, which JSON does not have")
         return value
     if isinstance(value, list | tuple):
-        return [_json(item, f"{where}[{place}]") for place, item in enumerate(value)]
+        return [_json(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value)]
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
                 raise InvalidInput(f"{where} has the key {key!r}; JSON keys are strings")
-        return {key: _json(item, f"{where}.{key}") for key, item in value.items()}
+        return {key: _json(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
     raise InvalidInput(f"{where} is a {type(value).__name__}, which JSON does not have")
 
 
@@ -101,6 +117,8 @@ def check_metadata(metadata: object) -> dict[str, Any]:
 
 def check_tags(tags: object) -> tuple[str, ...]:
     """Accept a sequence of names; repeats go, order stays."""
+    if tags == ():
+        return ()
     if isinstance(tags, str) or not isinstance(tags, Sequence | set | frozenset):
         raise InvalidInput("tags is a sequence of strings")
     ordered = sorted(tags) if isinstance(tags, set | frozenset) else tags
@@ -142,11 +160,14 @@ class Expiry:
         return None if self.lifetime is None else self.lifetime // timedelta(microseconds=1)
 
 
+NOT_GIVEN: Final = Expiry()
+
+
 def check_expiry(expires_in: object, expires_at: object) -> Expiry:
     """Accept seconds or a timedelta, or an aware datetime; None clears, UNSET leaves."""
     if isinstance(expires_in, Unset):
         if isinstance(expires_at, Unset):
-            return Expiry()
+            return NOT_GIVEN
         at = None if expires_at is None else check_moment(expires_at, "expires_at")
         return Expiry(given=True, at=at)
     if not isinstance(expires_at, Unset) and expires_at is not None:
@@ -171,8 +192,7 @@ def _lifetime(expires_in: object) -> timedelta | None:
     return lifetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaveRequest:
+class SaveRequest(NamedTuple):
     """A checked save; None means "not given"."""
 
     content: Body
@@ -194,6 +214,8 @@ class SaveRequest:
     if_version: int | None
     idempotency_key: str | None
     hold: str | None
+    reserved: str | None = None
+    """The number that was promised to the record, should it be a new one."""
 
 
 def save_request(
@@ -271,7 +293,7 @@ class UpdateRequest:
     content: Body | Unset = UNSET
     metadata: dict[str, Any] | Unset | None = UNSET
     tags: tuple[str, ...] | Unset = UNSET
-    expiry: Expiry = Expiry()
+    expiry: Expiry = NOT_GIVEN
     source: Source | None = None
     if_version: int | None = None
 

@@ -30,6 +30,8 @@ def read(
     if tokenizer.count(text) > budget:
         pieces = _fitting(chosen.pieces, budget, tokenizer)
         text, value = "\n".join(pieces), None
+        if not pieces:
+            text = _beginning(chosen.pieces[0], budget, tokenizer)
         left_out = (
             f"{len(chosen.pieces) - len(pieces)} of {len(chosen.pieces)} pieces left out over "
             f"the budget of {budget} tokens; read on with lines, rows, a pattern or a pointer"
@@ -55,4 +57,18 @@ def _fitting(pieces: Sequence[str], budget: int, tokenizer: Tokenizer) -> list[s
         if spent > budget:
             break
         fitting.append(piece)
+    while fitting and tokenizer.count("\n".join(fitting)) > budget:
+        fitting.pop()  # a joint can cost more than its parts
     return fitting
+
+
+def _beginning(piece: str, budget: int, tokenizer: Tokenizer) -> str:
+    """Cut a piece that is over the budget by itself, so that a read always gives something."""
+    fits, over = 0, len(piece)
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        if tokenizer.count(piece[:middle]) <= budget:
+            fits = middle
+        else:
+            over = middle
+    return piece[:fits]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from zero_mem.errors import InvalidInput
@@ -14,12 +14,14 @@ from zero_mem.types import Hit, Recall, RecallItem
 DEFAULT_BUDGET = 1000
 """Tokens of one recall where the caller names no budget."""
 
+_MOST = 1 << 40
+
 
 def check_count(value: object, what: str) -> int:
-    """Accept a whole number from 1."""
+    """Accept a whole number from 1; one beyond any store is as good as none."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInput(f"{what} is a whole number from 1, not {value!r}")
-    return value
+    return min(value, _MOST)
 
 
 @dataclass(slots=True)
@@ -61,11 +63,29 @@ class Lines:
     def text(self) -> str:
         """Join the lines; a joint that costs more than its parts gives up its last item."""
         while self.lines and self.tokenizer.count("\n".join(self.lines)) > self.budget:
-            self.lines.pop()
-            item = self.items.pop()
-            self.missed.insert(0, item)
-            self.over_budget.insert(0, item.memory_id)
+            self._give_up_last()
         return "\n".join(self.lines)
+
+    def _give_up_last(self) -> None:
+        self.lines.pop()
+        item = self.items.pop()
+        self.missed.insert(0, item)
+        self.over_budget.insert(0, item.memory_id)
+
+    def with_note(self, notes: Sequence[str]) -> str:
+        """Join the lines and, where something was left out, a last line that says so.
+
+        The budget holds for both; only the shortest note is given whatever it costs.
+        """
+        while True:
+            recall = self.recall(notes, explain=False)
+            note = f"({recall.left_out})" if recall.left_out else ""
+            text = "\n".join(part for part in (recall.text, note) if part)
+            if self.tokenizer.count(text) <= self.budget:
+                return text
+            if not self.lines:
+                return "(left out)"
+            self._give_up_last()
 
     def recall(self, notes: Iterable[str], *, explain: bool) -> Recall:
         """Make the result; `notes` say what else was left out."""

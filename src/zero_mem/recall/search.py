@@ -8,10 +8,10 @@ from itertools import islice
 
 from zero_mem.errors import InvalidInput
 from zero_mem.filters import Filter
-from zero_mem.index.document import index_terms
+from zero_mem.index.document import index_terms, searched_text
 from zero_mem.recall.lexical import ListedLexicon, StoredLexicon, rank
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
-from zero_mem.text.segment import fold, query_terms
+from zero_mem.text.segment import content_terms, fold
 from zero_mem.types import Hit, MemoryRecord
 
 _CHUNK = 50
@@ -44,7 +44,7 @@ def search(
         records = [stored.record for stored in transaction.scan(row, where.equalities())]
         yield from search_listed(records, query, where, now)
         return
-    terms = query_terms(query)
+    terms = _terms(query)
     if not terms:
         stored = transaction.scan(row, {**where.equalities(), "state": ("active",)})
         yield from _literal((s.record for s in stored), query, where, now)
@@ -53,6 +53,10 @@ def search(
     while chunk := list(islice(ranked, _CHUNK)):
         found = transaction.by_positions(row, [position for position, _ in chunk])
         yield from _hits(chunk, found, where, now)
+
+
+def _terms(query: str) -> list[str]:
+    return list(dict.fromkeys(content_terms(query)))
 
 
 def _hits(
@@ -69,7 +73,7 @@ def search_listed(
 ) -> Iterator[Hit]:
     """Find among given records, with their own statistics (the past, the archive)."""
     shown = [record for record in records if visible(record, where, now)]
-    terms = query_terms(query)
+    terms = _terms(query)
     if not terms:
         yield from _literal(shown, query, where, now)
         return
@@ -81,8 +85,8 @@ def search_listed(
 def _literal(
     records: Iterable[MemoryRecord], query: str, where: Filter, now: datetime
 ) -> Iterator[Hit]:
-    """Find a query without words (`*`, `->`) as it stands, the newest first."""
+    """Find a query that no index knows (`*`, `to be or not`) as it stands, newest first."""
     wanted = fold(query).strip()
-    matching = [r for r in records if visible(r, where, now) and wanted in fold(r.text)]
+    matching = [r for r in records if visible(r, where, now) and wanted in fold(searched_text(r))]
     for record in reversed(matching):
         yield Hit(memory_id=record.memory_id, score=1.0, record=record)

@@ -56,7 +56,7 @@ def select(
     *,
     pointer: str | None = None,
     rows: Mapping[str, Any] | None = None,
-    lines: tuple[int, int] | str | None = None,
+    lines: Sequence[int] | str | None = None,
     pattern: str | None = None,
 ) -> Selection:
     """Select a part of a body; without a choice, the whole of it.
@@ -131,8 +131,11 @@ def _listed(what: str, names: Iterable[Any]) -> str:
 def _json_type(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
-    names = ((str, "string"), ((int, float), "number"), (list, "array"), (Mapping, "object"))
-    return next((name for types, name in names if isinstance(value, types)), "value")  # type: ignore[arg-type]
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
 
 
 def _parsed(text: str) -> Any:
@@ -155,7 +158,7 @@ def _select_rows(value: Any, rows: Mapping[str, Any]) -> Selection:
         fields = dict.fromkeys(field for _, row in named for field in row)
         raise InvalidInput(f"no row has the field {unknown[0]!r}; {_listed('fields', fields)}")
     kept = [(name, row) for name, row in named if wanted.matches(row)]
-    pieces = tuple(str(_Piece(str(name), _shown(row))) for name, row in kept)
+    pieces = tuple(str(_Piece(str(name), _json(row))) for name, row in kept)
     return Selection(
         text="\n".join(pieces),
         value=dict(kept) if isinstance(value, Mapping) else [row for _, row in kept],
@@ -180,16 +183,18 @@ def _named_rows(value: Any) -> list[tuple[Any, Mapping[str, Any]]]:
     return found
 
 
+def _json(value: Any) -> str:
+    return body_text(Json(value=value))
+
+
 def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else body_text(Json(value=value))
+    return value if isinstance(value, str) else _json(value)
 
 
 # ---- lines and other pieces
 
 
-def _select_pieces(
-    value: Any, lines: tuple[int, int] | str | None, pattern: str | None
-) -> Selection:
+def _select_pieces(value: Any, lines: Sequence[int] | str | None, pattern: str | None) -> Selection:
     every = _pieces(value)
     first, last = (1, len(every)) if lines is None else _range(lines, len(every))
     chosen = every[first - 1 : last]
@@ -222,9 +227,9 @@ def _pieces(value: Any) -> list[_Piece]:
     if isinstance(value, str):
         return [_Piece(str(number), line) for number, line in enumerate(_lines_of(value), 1)]
     if isinstance(value, Mapping):
-        return [_Piece(str(key), _shown(each)) for key, each in value.items()]
+        return [_Piece(str(key), _json(each)) for key, each in value.items()]
     if isinstance(value, list):
-        return [_Piece(str(index), _shown(each)) for index, each in enumerate(value)]
+        return [_Piece(str(index), _json(each)) for index, each in enumerate(value)]
     return [_Piece("1", _shown(value))]
 
 
@@ -255,7 +260,7 @@ def _around(piece: _Piece, end: int) -> str:
     return f"{piece.name}+{start}: {piece.text[start : start + PART_LENGTH]}"
 
 
-def _range(lines: tuple[int, int] | str, total: int) -> tuple[int, int]:
+def _range(lines: Sequence[int] | str, total: int) -> tuple[int, int]:
     first, last = _first_and_last(lines, total)
     if first < 1 or last < first:
         raise InvalidInput("lines are counted from 1, the first not after the last")
@@ -264,14 +269,13 @@ def _range(lines: tuple[int, int] | str, total: int) -> tuple[int, int]:
     return first, min(last, total)
 
 
-def _first_and_last(lines: tuple[int, int] | str, total: int) -> tuple[int, int]:
+def _first_and_last(lines: Sequence[int] | str, total: int) -> tuple[int, int]:
     if isinstance(lines, str):
         match = _LINES.fullmatch(lines)
         if match is None or len(lines) > 40:
             raise InvalidInput("lines are written '10-20', '10-' or '10'")
         first = int(match[1])
         return first, int(match[3] or max(total, first)) if match[2] else first
-    pair = tuple(lines) if isinstance(lines, Sequence) else ()
-    if len(pair) != 2 or not all(type(each) is int for each in pair):
+    if len(lines) != 2 or not all(type(each) is int for each in lines):
         raise InvalidInput("lines are two integers, the first and the last, or '10-20'")
-    return pair[0], pair[1]
+    return lines[0], lines[1]

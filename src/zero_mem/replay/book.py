@@ -75,7 +75,7 @@ class PromptBook:
             known = self._numbers[key] = len(run["messages"])
             leaf = self._leaf(entry)
             run["messages"].append(leaf)
-            self._size += len(leaf["text"]) + 80
+            self._size += _size(leaf)
         return known
 
     def _leaf(self, entry: Entry) -> Leaf:
@@ -94,6 +94,12 @@ class PromptBook:
             leaf["changed"] = entry.changed
         spans = [_span(span, len(text)) for span in entry.spans if span.start < len(text)]
         return leaf | {"spans": spans} if spans else leaf
+
+
+def _size(leaf: Leaf) -> int:
+    """Estimate what a message takes on the page, in characters."""
+    arguments = sum(len(given) for _, given in leaf.get("calls", ()))
+    return len(leaf["text"]) + arguments + 60 * len(leaf.get("spans", ())) + 80
 
 
 def strategy_key(strategy: str, budget: float | None) -> str:

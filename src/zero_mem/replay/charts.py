@@ -67,6 +67,13 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
     return [at * step for at in range(first, last + 1)]
 
 
+def thinned(count: int, most: int = 400) -> list[int]:
+    """Pick at most so many of the indexes below `count`, evenly, the first and last kept."""
+    if count <= most:
+        return list(range(count))
+    return [round(at * (count - 1) / (most - 1)) for at in range(most)]
+
+
 def line_chart(series: Sequence[Series], *, width: int, height: int, title: str) -> str:
     """Draw lines over call numbers; where there is room their names stand at the ends."""
     longest = max((len(each.values) for each in series), default=1)
@@ -180,7 +187,8 @@ def _below(frame: Frame, x: float, name: str) -> str:
 
 
 def _line(frame: Frame, series: Series) -> str:
-    places = [frame.at(call, value) for call, value in enumerate(series.values, start=1)]
+    shown = thinned(len(series.values))
+    places = [frame.at(at + 1, series.values[at]) for at in shown]
     kind = "strong" if series.strong else "thin"
     path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     dot = ""

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zero_mem.controller.messages import Defect, Message, Transcript
+from zero_mem.controller.definitions import PREAMBLE, read_definition
+from zero_mem.controller.messages import Defect, Message, Transcript, WireFormat
 from zero_mem.errors import InvalidInput
-from zero_mem.ledger.columns import CallTokens, cache_state
+from zero_mem.ledger.columns import CallTokens, cache_state, usage
 from zero_mem.ledger.prices import DEFAULT_TABLE, Cost, Price, PriceTable, cost
 from zero_mem.replay.accounting import Measured, Meter, TokenCache, call_tokens
 from zero_mem.replay.coverage import CACHE_READ
 from zero_mem.replay.figures import (
+    Billed,
     CallFigures,
     LeftOut,
     Outcome,
@@ -39,7 +41,7 @@ def run(
     tokenizer: Tokenizer,
     prices: PriceTable = DEFAULT_TABLE,
     model: str = "",
-    overhead: str = "",
+    overhead: str | None = None,
     saver: Saver | None = None,
     defects: Iterable[Defect] = (),
     left_out: Iterable[LeftOut] = (),
@@ -57,8 +59,8 @@ def run(
         tokenizer: Counts the tokens; whether it is exact goes into the result.
         prices: The price table.
         model: A row of it; by default the table's default model.
-        overhead: The text that strategies with handles add to each prompt: the read tool's
-            definition and the preamble.
+        overhead: The text that strategies with handles add to each prompt; by default the
+            read tool's definition, in the transcript's format, and the preamble.
         saver: Keeps tool results and gives their memory_ids; by default an in-memory
             store.
         defects: What could not be read, to be carried into the result.
@@ -77,10 +79,11 @@ def run(
     setting = _Setting(tokenizer, price, overhead, tuple(on_prompt), saver or MemorySaver())
     messages = sum(len(transcript.messages) for transcript in transcripts)
     progress = _Counted(messages, on_progress)
-    runs = [
-        _Run(number, transcript, strategies, setting).replayed(transcript, progress)
-        for number, transcript in enumerate(transcripts)
-    ]
+    runs, billed = [], Billed()
+    for number, transcript in enumerate(transcripts):
+        replayed = _Run(number, transcript, strategies, setting)
+        runs.append(replayed.figures(progress))
+        billed += replayed.billed
     by_strategy = zip(*runs, strict=True) if runs else ((),) * len(strategies)
     return Replay(
         outcomes=tuple(map(_outcome, strategies, by_strategy)),
@@ -89,6 +92,7 @@ def run(
         tokenizer=tokenizer.name,
         exact=tokenizer.exact,
         messages=messages,
+        billed=billed,
         left_out=tuple(left_out),
         defects=tuple(defects),
     )
@@ -134,7 +138,7 @@ class _Setting:
 
     tokenizer: Tokenizer
     price: Price
-    overhead: str
+    overhead: str | None
     sinks: tuple[PromptSink, ...]
     saver: Saver
 
@@ -149,26 +153,32 @@ class _Run:
         strategies: Sequence[Strategy],
         setting: _Setting,
     ) -> None:
+        self._transcript = transcript
+        self.billed = Billed()
         self._cache = TokenCache(setting.tokenizer)
         self._saver = setting.saver.run(transcript.name)
         self._judge = Judge(self._cache)
         self._original = Meter(self._cache)
         self._history: list[Entry] = []
         self._definitions = self._cache.count(_definitions(transcript.tools))
+        ours = setting.overhead
+        if ours is None:
+            ours = our_overhead(transcript.wire_format)
         self._tracks = [
-            _Track(strategy, number, transcript.name, setting, self._cache)
+            _Track(strategy, number, transcript.name, setting, self._cache, self._cache.count(ours))
             for strategy in strategies
         ]
 
-    def replayed(self, transcript: Transcript, progress: _Counted) -> tuple[RunFigures, ...]:
+    def figures(self, progress: _Counted) -> tuple[RunFigures, ...]:
         """Replay the run and give its figures, strategy by strategy."""
-        for at, message in enumerate(transcript.messages):
+        for at, message in enumerate(self._transcript.messages):
             if message.role == "assistant":
                 self._call(at, message)
             self._observe(at, message)
             progress.step()
         return tuple(
-            RunFigures(name=transcript.name, calls=tuple(track.calls)) for track in self._tracks
+            RunFigures(name=self._transcript.name, calls=tuple(track.calls))
+            for track in self._tracks
         )
 
     def _observe(self, at: int, message: Message) -> None:
@@ -180,9 +190,15 @@ class _Run:
 
     def _call(self, at: int, answer: Message) -> None:
         original = self._original.measure(list(self._history))
+        self._bill(at, original.weight.tokens + self._definitions)
         need = self._judge.need(answer)
         for track in self._tracks:
             track.call(at, answer, original, need, self._judge, self._definitions)
+
+    def _bill(self, at: int, counted: int) -> None:
+        billed = usage(self._transcript.usage.get(at, {}))
+        if billed is not None:
+            self.billed += Billed(calls=1, counted=counted, billed=billed.prompt)
 
 
 class _Track:
@@ -195,6 +211,7 @@ class _Track:
         trajectory: str,
         setting: _Setting,
         cache: TokenCache,
+        ours: int,
     ) -> None:
         self._number = number
         self._strategy = strategy
@@ -202,7 +219,7 @@ class _Track:
         self._setting = setting
         self._cache = cache
         self._meter = Meter(cache)
-        self._ours = cache.count(setting.overhead) if strategy.uses_handles else 0
+        self._ours = ours if strategy.uses_handles else 0
         self.session: Session = strategy.start(cache)
         self.calls: list[CallFigures] = []
 
@@ -295,6 +312,7 @@ class _Track:
             tokens=figures.columns.prompt,
             index=figures.answer,
             answer=answer,
+            uses_handles=self._strategy.uses_handles,
             values=values,
         )
 
@@ -308,6 +326,11 @@ def _priced(measured: Measured, original: Measured) -> float:
     beside, beside_kept = original.weight.beside_results, original.unchanged.beside_results
     saved = 1.0 - CACHE_READ
     return (ours - saved * kept) - (beside - saved * beside_kept)
+
+
+def our_overhead(wire_format: WireFormat) -> str:
+    """Give what every request carries so that the model can read handles."""
+    return f"{json.dumps(read_definition(wire_format))}\n{PREAMBLE}"
 
 
 def _definitions(tools: Sequence[Mapping[str, Any]]) -> str:

@@ -192,6 +192,26 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Billed:
+    """Prompt tokens as counted here and as the provider billed them, for the same calls.
+
+    Only transcripts that carry usage figures add to it; the difference is framing, images,
+    hidden reasoning, and the tokenizer where it is an estimate.
+    """
+
+    calls: int = 0
+    counted: int = 0
+    billed: int = 0
+
+    def __add__(self, other: Billed) -> Billed:
+        return Billed(
+            calls=self.calls + other.calls,
+            counted=self.counted + other.counted,
+            billed=self.billed + other.billed,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
     """A whole comparison, with all that is needed to say what its figures mean."""
 
@@ -201,6 +221,7 @@ class Replay:
     tokenizer: str
     exact: bool
     messages: int
+    billed: Billed = Billed()
     left_out: tuple[LeftOut, ...] = ()
     defects: tuple[Defect, ...] = field(default=())
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
+from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.messages import Message
 from zero_mem.replay.accounting import TokenCache
 from zero_mem.replay.coverage import History, Part, Taken, Verdict, judge, read_of
 from zero_mem.replay.figures import Seen, ValueSeen
 from zero_mem.replay.prompt import Entry
-
-READ_TOOL: Final = "memory_read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TextIO
 
+from zero_mem.controller.definitions import PREAMBLE, read_definition
 from zero_mem.ledger.example import example
 from zero_mem.ledger.prices import PER
 from zero_mem.replay.coverage import CACHE_READ
@@ -32,6 +33,7 @@ def as_json(replay: Replay, verdict: Verdict) -> dict[str, Any]:
         "versions": _versions(replay),
         "prices": _prices(replay),
         "runs": _runs(replay),
+        "provider_usage": asdict(replay.billed),
         "strategies": [outcome_json(outcome) for outcome in replay.outcomes],
         "left_out": [asdict(left) for left in replay.left_out],
         "defects": [asdict(defect) for defect in replay.defects],
@@ -112,22 +114,14 @@ class PromptWriter:
     """Writes each prompt as one JSON line, as it is made.
 
     `messages` is the conversation as it would be sent, in the shape of OpenAI chat
-    completions. The read tool's definition and the preamble stand beside it, in `tools` and
-    `preamble`, since the figures count them apart. `answer` is the index, in the transcript,
-    of the assistant message that this prompt led to.
+    completions. Where the strategy needs them, the read tool's definition and the preamble
+    stand beside it, in `tools` and `preamble`, since the figures count them apart. `answer`
+    is the index, in the transcript, of the assistant message that this prompt led to.
     """
 
-    def __init__(
-        self,
-        lines: TextIO,
-        *,
-        preamble: str = "",
-        tools: Sequence[Mapping[str, Any]] = (),
-        handles: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, lines: TextIO) -> None:
         self._lines = lines
-        self._beside = {"preamble": preamble, "tools": [dict(tool) for tool in tools]}
-        self._handles = handles
+        self._beside = {"preamble": PREAMBLE, "tools": [read_definition("openai_chat")]}
 
     def __call__(self, prompt: Prompt) -> None:
         """Write one line."""
@@ -139,7 +133,7 @@ class PromptWriter:
             "answer": prompt.index,
             "messages": openai_chat(entry.message for entry in prompt.entries),
         }
-        if prompt.strategy in self._handles:
+        if prompt.uses_handles:
             line |= self._beside
         self._lines.write(_json_line(line))
 

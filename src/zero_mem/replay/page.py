@@ -8,14 +8,15 @@ from typing import Final
 
 from zero_mem.ledger.example import example
 from zero_mem.replay.book import PromptBook, strategy_key
-from zero_mem.replay.charts import Point, Series, bars, line_chart, plain_text, scatter
-from zero_mem.replay.figures import Outcome, Replay, mean_by_call, ratio
+from zero_mem.replay.charts import Point, Series, bars, line_chart, plain_text, scatter, thinned
+from zero_mem.replay.figures import Outcome, Replay, Seen, mean_by_call, ratio
 from zero_mem.replay.output import percent, short
 from zero_mem.replay.verdict import Verdict, money
 
 WIDE: Final = (1024, 380)
 NARROW: Final = (360, 300)
 BAR_RUNS: Final = 300
+TABLE_CALLS: Final = 100
 
 METRICS: Final = {
     "linked": "Visible with its key",
@@ -45,24 +46,27 @@ def tiles(replay: Replay, judged: Outcome | None) -> str:
     full = replay.outcome("full")
     if full is None or judged is None:
         return ""
-    seen = judged.seen
     cost = ratio(judged.cost.total, full.cost.total)
     change = "–" if cost is None else signed(cost - 1)
     shown = [
         (change, f"cost: {money(judged.cost.total)} instead of {money(full.cost.total)}"),
         (percent(judged.share), "of the tool results' tokens are sent"),
-        (
-            percent(ratio(seen.visible, seen.values)),
-            f"of {seen.values:,} values that calls needed stand in the prompt",
-        ),
-        (
-            percent(ratio(seen.reachable, seen.values)),
-            f"of them at most one read away; {seen.reads:,} reads charged",
-        ),
+        *_coverage_tiles(judged.seen),
         (short(judged.peak), f"tokens in the longest prompt, instead of {short(full.peak)}"),
         (percent(judged.prefix_unchanged), "of each prompt's bytes stay as sent before"),
     ]
     return "".join(f"<div><dt>{plain_text(dt)}</dt><dd>{dd}</dd></div>" for dd, dt in shown)
+
+
+def _coverage_tiles(seen: Seen) -> list[tuple[str, str]]:
+    if not seen.values:
+        return [("None", "of the calls needed a value from an earlier result")]
+    visible = f"of {seen.values:,} values that calls needed stand in the prompt"
+    reachable = f"of them at most one read away; {seen.reads:,} reads charged"
+    return [
+        (percent(seen.visible / seen.values), visible),
+        (percent(seen.reachable / seen.values), reachable),
+    ]
 
 
 def lines(replay: Replay, judged: Outcome | None) -> str:
@@ -97,9 +101,11 @@ def lines_table(replay: Replay, judged: Outcome | None) -> str:
     """Give the chart's figures, calls across."""
     shown = [(outcome, mean_by_call(outcome)) for outcome in charted(replay, judged)]
     longest = max((len(values) for _, values in shown), default=0)
-    head = "".join(f'<th scope="col">{call}</th>' for call in range(1, longest + 1))
+    columns = thinned(longest, TABLE_CALLS)
+    head = "".join(f'<th scope="col">{at + 1}</th>' for at in columns)
     rows = "".join(
-        _row(outcome, (f"{value:,.0f}" for value in values)) for outcome, values in shown
+        _row(outcome, (f"{values[at]:,.0f}" for at in columns if at < len(values)))
+        for outcome, values in shown
     )
     top = f'<tr><th scope="col">Call</th>{head}</tr>'
     return f"<table><thead>{top}</thead><tbody>{rows}</tbody></table>"
@@ -254,7 +260,7 @@ def runs_section(replay: Replay, judged: Outcome | None, verdict: Verdict) -> st
         for there, here in zip(full.runs, judged.runs, strict=True)
     ]
     saved.sort(key=lambda each: -each[1])
-    drawn = _sample(saved)
+    drawn = [saved[at] for at in thinned(len(saved), BAR_RUNS)]
     title = f"Dollars saved per run, {len(drawn)} runs from most to least"
     chart = _two_sizes(lambda size: bars(drawn, width=size[0], height=240, title=title))
     return (
@@ -262,14 +268,6 @@ def runs_section(replay: Replay, judged: Outcome | None, verdict: Verdict) -> st
         f"<p>{plain_text(_runs_note(verdict, len(saved), len(drawn)))}</p></div>{chart}"
         f"{_dearer_table(verdict)}</section>"
     )
-
-
-def _sample(saved: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Thin a long list evenly, its ends kept."""
-    if len(saved) <= BAR_RUNS:
-        return saved
-    last = len(saved) - 1
-    return [saved[round(at * last / (BAR_RUNS - 1))] for at in range(BAR_RUNS)]
 
 
 def _runs_note(verdict: Verdict, runs: int, drawn: int) -> str:
@@ -371,7 +369,22 @@ def _terms(replay: Replay) -> Sequence[tuple[str, str]]:
             f"${price.output:g}. Every strategy is priced at its own cache states by the same "
             "rule, so that the provider's cache discount is never counted as a saving.",
         ),
-        ("Tokens", f"Counted with {replay.tokenizer}, {exact}; framing of messages not counted."),
+        (
+            "Tokens",
+            f"Counted with {replay.tokenizer}, {exact}; framing of messages is not counted."
+            + _billed(replay),
+        ),
+    )
+
+
+def _billed(replay: Replay) -> str:
+    billed = replay.billed
+    factor = ratio(billed.billed, billed.counted)
+    if factor is None:
+        return ""
+    return (
+        f" For the {billed.calls:,} calls whose usage the input names, the provider billed "
+        f"{factor:.2f} times the prompt tokens counted here."
     )
 
 

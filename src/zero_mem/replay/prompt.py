@@ -46,7 +46,8 @@ class Prompt:
 
     `run` numbers the runs from 0, since two may bear one name. `kept` is how many leading
     entries are as in the previous prompt. `answer` is the message that the call led to,
-    `index` its place in the transcript, `values` what its calls took from memory.
+    `index` its place in the transcript, `values` what its calls took from memory. Where the
+    strategy `uses_handles`, the read tool and the preamble are sent beside the entries.
     """
 
     run: int
@@ -59,6 +60,7 @@ class Prompt:
     tokens: int
     index: int
     answer: Message
+    uses_handles: bool = False
     values: tuple[ValueSeen, ...] = ()
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from zero_mem.memory import Memory
-from zero_mem.space import Namespace
+from zero_mem.runtime import ZeroMemRuntime
 from zero_mem.types import Path
 
 ROOT: Final = ("replay",)
@@ -28,7 +28,7 @@ class Saver(Protocol):
 
 
 class MemorySaver:
-    """Keeps each run's results in a namespace of its own, below `root`.
+    """Keeps each run's results by an agent runtime's own hook, in a namespace below `root`.
 
     Namespaces are numbered on from those there are, so that a store can take many replays
     and every run's memories count from 1, as an agent's own would.
@@ -43,17 +43,16 @@ class MemorySaver:
         """Begin a run in the next namespace."""
         self._runs += 1
         space = self._memory.namespace(*self._root, f"run-{self._runs}")
-        return _NamespaceSaver(space, name)
+        return _RuntimeSaver(ZeroMemRuntime(space, conversation=name, memory_id_of=_its_own))
 
 
-class _NamespaceSaver:
-    def __init__(self, space: Namespace, run: str) -> None:
-        self._space = space
-        self._run = run
+class _RuntimeSaver:
+    def __init__(self, runtime: ZeroMemRuntime) -> None:
+        self._runtime = runtime
 
     def save(self, text: str, tool: str) -> str:
-        if not text.strip():  # a store takes no empty body, and there is nothing to fold
-            return ""
-        metadata = {"tool": tool, "run": self._run}
-        receipt = self._space.save(text, kind="tool_result", source="tool", metadata=metadata)
-        return receipt.memory_id
+        return self._runtime.execute_tool(tool, {}, lambda _: text).receipt.memory_id
+
+
+def _its_own(tool: str, payload: Any, result: Any) -> None:
+    """Give every result a memory of its own: a transcript names none."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
+from zero_mem import handles
 from zero_mem.controller.core import Insertion, Offloader
 from zero_mem.controller.messages import Message
 from zero_mem.errors import InvalidInput
@@ -354,6 +355,8 @@ class ZeroMem(Strategy):
 
 
 class _Offloading(_Growing):
+    HOW: Final = {"verbatim": "escaped", "compact": "compact form, lossless", "extract": "extract"}
+
     def __init__(self, offloader: Offloader) -> None:
         super().__init__()
         self._offloader = offloader
@@ -362,20 +365,27 @@ class _Offloading(_Growing):
         entry = Entry(message=message, origin=origin)
         if memory_id:
             entry = self._inserted(entry, self._offloader.insert(message, memory_id))
-        self._offloader.observe(message)
+        elif message.role == "tool":
+            self._offloader.adopt(message, message.text)
+        else:
+            self._offloader.observe(message)
         self.entries.append(entry)
 
     def _inserted(self, entry: Entry, insertion: Insertion) -> Entry:
         if insertion.text == entry.message.text:
             return entry
-        return replace(
-            rewritten(entry, insertion.text, insertion.kind),
-            receipt=insertion.receipt,
-            spans=tuple(
-                Span(start=s.start, end=s.end, column="tool_results", reason=s.reason)
-                for s in insertion.spans
-            ),
+        receipt = insertion.text.partition("\n")[0] if insertion.receipt else ""
+        spans = tuple(
+            Span(
+                start=span.start + insertion.text.startswith("\n", span.start),
+                end=span.end,
+                column="memory_receipts" if span.end <= len(receipt) else "tool_results",
+                reason=span.reason,
+            )
+            for span in insertion.spans
         )
+        folded = rewritten(entry, insertion.text, self.HOW[insertion.kind])
+        return replace(folded, receipt=receipt, spans=spans)
 
 
 BUDGETS: Final = (0.15, 0.25, 0.35, 0.5)
@@ -421,7 +431,7 @@ def rewritten(entry: Entry, text: str, how: str) -> Entry:
 
 def receipt_line(memory_id: str) -> str:
     """Render the receipt of a saved tool result, without a preview: its shortest form."""
-    return f"[memo:{memory_id}] save"
+    return f"{handles.render(memory_id)} save"
 
 
 def message_tokens(message: Message, count: Count) -> int:

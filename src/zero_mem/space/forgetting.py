@@ -103,8 +103,9 @@ class Forgetting(View):
         check_name(kind, "kind")
         with self._write_after_queue() as plan:
             scanned = plan.transaction.scan(plan.row, {"kind": (kind,), "state": ("active",)})
-            records = [s.record for s in scanned if not s.record.expired(plan.now)]
-            groups = group_duplicates(r for r in records if r.kind == kind and r.key is None)
+            of_kind = (s.record for s in scanned if s.record.kind == kind and s.record.key is None)
+            live = (r for r in of_kind if r.state == "active" and not r.expired(plan.now))
+            groups = group_duplicates(live)
             if merge:
                 for identity in (key for group in groups for key in group.others):
                     plan.archive(identity, if_version=None, reason="duplicate")

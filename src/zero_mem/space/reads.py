@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -25,6 +26,8 @@ from zero_mem.types import Hit, MemoryRecord, Page, Read, Recall
 Where: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = list[MemoryRecord | None]
 Hits: TypeAlias = list[Hit]
+
+_CURSOR = re.compile("p[0-9]{1,18}")
 
 
 class Reads(View):
@@ -75,7 +78,7 @@ class Reads(View):
             limit: Most records of the page.
             cursor: `next_cursor` of the page before; it stays valid while records change.
         """
-        check_count(limit, "limit")
+        limit = check_count(limit, "limit")
         parsed, after = filters.parse(where), _position(cursor)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
@@ -109,7 +112,7 @@ class Reads(View):
             where: A filter; one that names a state reads that state instead.
             limit: Most hits.
         """
-        check_count(limit, "limit")
+        limit = check_count(limit, "limit")
         text, parsed = searching.check_query(query), filters.parse(where)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
@@ -134,7 +137,8 @@ class Reads(View):
             limit: Most items; by default the namespace's max_recall_items.
             budget: Most tokens of the text; 1000 by default.
             where: A filter as in `list`.
-            asked_at: The moment the question is asked; expiry is judged at it.
+            asked_at: The moment the question is asked; what has expired by then, or by now,
+                is left out.
             explain: Say each item's rank and score, and what just missed.
 
         Returns:
@@ -143,16 +147,17 @@ class Reads(View):
         text, parsed = searching.check_query(query), filters.parse(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
+        most = None if limit is None else check_count(limit, "limit")
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             if row is None:
                 return Lines(tokens, self._memory.tokenizer).recall([], explain=explain)
-            most = limit or limits_for(row.settings, "semantic", "").max_recall_items
-            hits = searching.search(transaction, row, text, parsed, asked or now)
+            moment = now if asked is None else max(asked, now)
+            hits = searching.search(transaction, row, text, parsed, moment)
             return recalled(
                 (hit for hit in hits if _shown(row, hit.record)),
                 query=text,
-                limit=check_count(most, "limit"),
+                limit=most or limits_for(row.settings, "semantic", "").max_recall_items,
                 budget=tokens,
                 tokenizer=self._memory.tokenizer,
                 threshold=lambda hit: _limits(row, hit.record).compaction_threshold,
@@ -164,23 +169,24 @@ class Reads(View):
     ) -> str:
         """Give named memories as prompt lines, `[memo:ID] KIND: TEXT` each, under a budget.
 
-        What does not fit or can't be read is said in a last line. The records shown are
-        marked as used.
+        What does not fit or can't be read is said in a last line, which the budget counts
+        too. The records shown are marked as used.
         """
         if isinstance(memory_ids, str):
             raise InvalidInput("memory_ids is a list of ids, not one string")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         identities = list(dict.fromkeys(check_memory_id(key) for key in memory_ids))
-        recall = self._lines(identities, tokens)
-        self.mark_used([item.memory_id for item in recall.items])
-        note = f"({recall.left_out})" if recall.left_out else ""
-        return "\n".join(part for part in (recall.text, note) if part)
+        lines = Lines(tokens, self._memory.tokenizer)
+        text = lines.with_note(self._fill(lines, identities))
+        self.mark_used([item.memory_id for item in lines.items])
+        return text
 
-    def _lines(self, identities: Sequence[str], budget: int) -> Recall:
+    def _fill(self, lines: Lines, identities: Sequence[str]) -> Sequence[str]:
+        """Add the lines of named memories; give the notes on what can't be shown."""
         found = self._find(identities)
         row = self._row()
-        lines = Lines(budget, self._memory.tokenizer)
-        unread, beyond = [], []
+        unread: list[str] = []
+        beyond: list[str] = []
         most = limits_for(row.settings, "semantic", "").max_recall_items
         for identity in identities:
             record = found.get(identity)
@@ -191,8 +197,7 @@ class Reads(View):
             else:
                 hit = Hit(memory_id=identity, score=1.0, record=record)
                 lines.add(hit, threshold=_limits(row, record).compaction_threshold, query="")
-        notes = [named("not readable", unread), named(f"beyond {most} items", beyond)]
-        return lines.recall(notes, explain=False)
+        return named("not readable", unread), named(f"beyond {most} items", beyond)
 
     def mark_used(self, identities: Sequence[str]) -> None:
         """Note that a prompt showed these records; not journalled, not worth an fsync."""
@@ -232,7 +237,7 @@ class Reads(View):
 def _position(cursor: object) -> int:
     if cursor in (None, ""):
         return 0
-    if isinstance(cursor, str) and cursor[:1] == "p" and cursor[1:].isdecimal():
+    if isinstance(cursor, str) and _CURSOR.fullmatch(cursor):
         return int(cursor[1:])
     raise InvalidInput("cursor is the next_cursor of an earlier page")
 

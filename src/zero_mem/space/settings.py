@@ -6,7 +6,7 @@ from typing import Any
 
 from zero_mem.errors import NotAllowed
 from zero_mem.handles import check_memory_id
-from zero_mem.operations.requests import check_name
+from zero_mem.operations.requests import check_name, check_text
 from zero_mem.policy.limits import Limits, configured, limits_for
 from zero_mem.queued import QueuedFailure
 from zero_mem.space.view import View
@@ -51,9 +51,10 @@ class Settings(View):
 
         With `memory_id` a purge of that memory erases the value too.
         """
-        check_name(scope, "scope")
+        scope, key = check_name(scope, "scope"), check_text(key, "key")
         if scope.startswith("zero-mem:"):
             raise NotAllowed("scopes that begin with zero-mem: are the store's own")
+        check_text(value, "value")
         identity = None if memory_id is None else check_memory_id(memory_id)
         with self._write_after_queue() as plan:
             uid = None if identity is None else plan.live(identity).record.uid
@@ -62,12 +63,14 @@ class Settings(View):
 
     def decision(self, scope: str, key: str) -> str | None:
         """Read the value under (scope, key), None where there is none or it was purged."""
+        scope, key = check_name(scope, "scope"), check_text(key, "key")
         with self._reading() as (transaction, row, _):
             found = transaction.decision(row, scope, key) if row else None
         return None if found is None else found.value
 
     def decisions(self, scope: str) -> dict[str, str | None]:
         """Read a scope in the order its keys were first decided; None marks a purged value."""
+        scope = check_name(scope, "scope")
         with self._reading() as (transaction, row, _):
             found = transaction.decisions(row, scope) if row else []
         return {decision.key: decision.value for decision in found}

@@ -45,8 +45,7 @@ class View:
             row = transaction.create_namespace(self._path)
             plan = Plan(transaction, row, now=self._memory.now(), actor=self._actor)
             yield plan
-            if plan.changes:
-                transaction.apply(row, plan.changes)
+            plan.flush()
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Transaction, NamespaceRow | None, datetime]]:

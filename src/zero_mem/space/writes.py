@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
-from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error
-from zero_mem.operations.plan import Plan, missing
+from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
+from zero_mem.operations.plan import Plan, expected_id, missing
 from zero_mem.operations.requests import (
     SaveRequest,
     UpdateRequest,
@@ -121,12 +121,15 @@ class Writes(View):
             plan.transaction.store_namespace(plan.row)
         return taken
 
-    def key_holder(self, kind: str, key: str) -> str | None:
-        """Name the live record that holds a key, without waiting for queued writes."""
+    def expected_id(self, request: SaveRequest) -> str | None:
+        """Name the record that a save would change, without waiting for queued writes."""
         with self._reading() as (transaction, row, now):
-            found = transaction.by_keys(row, [(kind, f"key:{key}")]) if row else {}
-        live = [s.record.memory_id for s in found.values() if not s.record.expired(now)]
-        return live[0] if live else None
+            return expected_id(transaction, row, request, now) if row else None
+
+    def is_taken(self, memory_id: str) -> bool:
+        """Tell whether an id names a record, in whatever state."""
+        with self._reading() as (transaction, row, _):
+            return row is not None and bool(transaction.by_ids(row, [memory_id]))
 
     def _queue(self, request: SaveRequest) -> MemoryReceipt:
         accepted = self._memory.queued.accept(self, request)
@@ -155,15 +158,12 @@ class Writes(View):
             ZeroMemError: With "abort", the first error, naming the item's index.
         """
         check_on_error(on_error)
-        requests = attempt(items, _request, on_error)
         self._memory.flush()
+        results: list[MemoryReceipt | ZeroMemError] = []
         with self._writing() as plan:
-            good = [request for request in requests if isinstance(request, SaveRequest)]
-            plan.prefetch(
-                [request.memory_id for request in good if request.memory_id],
-                [(request.kind, f"key:{request.key}") for request in good if request.key],
-            )
-            results = attempt(requests, lambda request: _save_or_raise(plan, request), on_error)
+            for start, chunk in chunks(items):
+                results += _save_chunk(plan, chunk, on_error, start)
+                plan.flush()
         return BatchResult(results=tuple(results))
 
     def update(
@@ -302,12 +302,16 @@ class Writes(View):
             receipts = [plan.delete(key, if_version=None) for key in found]
         return BatchResult(results=tuple(receipts))
 
-    def purge(self, memory_id: str | int) -> MemoryReceipt:
+    def purge(self, memory_id: str | int, *, if_version: int | None = None) -> MemoryReceipt:
         """Erase a record and every version of it for good, in tables and file (`history:purge`).
 
         The journal keeps that it was there and that it was purged, without a body.
         """
-        return self.purge_many([memory_id]).receipts[0]
+        identity, version = check_memory_id(memory_id), check_version(if_version)
+        with self._write_after_queue() as plan:
+            receipt = _purge(plan, identity, version)
+        self._memory.scrub()
+        return receipt
 
     def purge_many(self, memory_ids: Iterable[str | int]) -> BatchResult:
         """Erase many records for good; the file is rewritten once."""
@@ -353,8 +357,16 @@ def _or_raise(result: Any) -> Any:
     return result
 
 
-def _save_or_raise(plan: Plan, request: SaveRequest | ZeroMemError) -> MemoryReceipt:
-    return _save_one(plan, _or_raise(request))
+def _save_chunk(
+    plan: Plan, items: Sequence[object], on_error: OnError, start: int
+) -> list[MemoryReceipt | ZeroMemError]:
+    requests = attempt(items, _request, on_error, start=start)
+    good = [request for request in requests if isinstance(request, SaveRequest)]
+    plan.prefetch(
+        [request.memory_id for request in good if request.memory_id],
+        [(request.kind, f"key:{request.key}") for request in good if request.key],
+    )
+    return attempt(requests, lambda r: _save_one(plan, _or_raise(r)), on_error, start=start)
 
 
 def _save_one(plan: Plan, request: SaveRequest) -> MemoryReceipt:
@@ -370,8 +382,8 @@ def _renew(plan: Plan, memory_id: str) -> None:
         renew_task(plan.transaction, plan.row, stored.record.task, plan.now)
 
 
-def _purge(plan: Plan, memory_id: str) -> MemoryReceipt:
+def _purge(plan: Plan, memory_id: str, if_version: int | None = None) -> MemoryReceipt:
     stored = plan.stored(memory_id)
     if stored is None or stored.ended_by == "purge":
         raise NotFound(missing(memory_id, stored))
-    return plan.purge(stored)
+    return plan.purge(stored, if_version=if_version)

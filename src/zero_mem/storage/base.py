@@ -20,18 +20,19 @@ from zero_mem.types import Body, MemoryRecord, Operation, Path
 EndedBy: TypeAlias = Literal["", "expire", "task", "event", "delete", "purge", "rollback"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(NamedTuple):
     """A record and what only the store and the operations need of it.
 
     `position` is the order of first insertion in the store (0: not inserted yet). `dedupe`
     is the key that is unique with (namespace, kind) among active records. `lifetime` is
     the duration in microseconds that `expires_in` set. `digest` chains the versions.
-    `body` is the store's own number of the body (0: not stored yet).
+    `sequence` is that of the record's last journal entry, `body` the store's own number of
+    the body (0: not stored yet).
     """
 
     record: MemoryRecord
     position: int = 0
+    sequence: int = 0
     body: int = 0
     dedupe: str | None = None
     lifetime: int | None = None
@@ -43,30 +44,37 @@ class Stored:
 class NamespaceRow:
     """The counters of a namespace, read and changed under its store's write lock.
 
-    `last_at` (microseconds) keeps recorded_at from going back; `documents` and `length`
-    (terms) are the statistics that BM25 needs; `settings` is JSON text.
+    `highest_id` is the greatest number that a caller took as an id, `positions` how many
+    records were ever made. `last_at` (microseconds) keeps recorded_at from going back;
+    `documents` and `length` (terms) are the statistics that BM25 needs; `settings` is JSON.
     """
 
     number: int
     path: Path
     next_id: int = 1
+    highest_id: int = 0
+    positions: int = 0
     sequence: int = 0
     last_at: int = 0
     documents: int = 0
     length: int = 0
     settings: str = ""
 
+    def new_position(self) -> int:
+        """Number a new record: after all others of the namespace, unique in the store."""
+        self.positions += 1
+        return (self.number << 32) + self.positions
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+
+class Change(NamedTuple):
     """One step of one record: what the journal keeps and what the tables become.
 
     `group` is the sequence of the first change of the same operation. `body_changed` is
-    False where `after` carries the body of `before`.
+    False where `after` carries the body of `before`. `fields` is `after` as it is written
+    down (`codec.encode_fields`).
     """
 
     operation: Operation
-    sequence: int
     group: int
     at: int
     actor: str
@@ -74,6 +82,7 @@ class Change:
     before: Stored | None
     after: Stored
     body_changed: bool
+    fields: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,26 +128,31 @@ class Decision:
     uid: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Final:
+class Final(NamedTuple):
     """What a list of changes leaves of one record; `terms` is None where the index stays."""
 
     before: Stored | None
     after: Stored
+    fields: str
     terms: Sequence[str] | None
 
 
 def settle(changes: Sequence[Change]) -> list[Final]:
     """Fold the changes of each record into its last state, in order of first change."""
     first: dict[str, Stored | None] = {}
-    last: dict[str, Stored] = {}
+    last: dict[str, Change] = {}
     for change in changes:
         memory_id = change.after.record.memory_id
         first.setdefault(memory_id, change.before)
-        last[memory_id] = change.after
+        last[memory_id] = change
     return [
-        Final(before=first[key], after=after, terms=_terms(first[key], after))
-        for key, after in last.items()
+        Final(
+            before=first[key],
+            after=change.after,
+            fields=change.fields,
+            terms=_terms(first[key], change.after),
+        )
+        for key, change in last.items()
     ]
 
 

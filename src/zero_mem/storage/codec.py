@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import lru_cache
 
 from zero_mem.storage.base import EndedBy, Stored
-from zero_mem.storage.times import from_micros, to_micros
+from zero_mem.storage.times import from_micros, micros
 from zero_mem.types import Blob, Body, Json, MemoryRecord, Path
 
 TEXT, JSON = "text", "json"
+quote = json.encoder.encode_basestring_ascii
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode_body(body: Body) -> tuple[str, bytes]:
@@ -17,7 +19,7 @@ def encode_body(body: Body) -> tuple[str, bytes]:
     if isinstance(body, str):
         return TEXT, body.encode("utf-8", "surrogatepass")
     if isinstance(body, Json):
-        return JSON, json.dumps(body.value, separators=(",", ":")).encode()
+        return JSON, _encode(body.value).encode()
     return f"blob:{body.media_type}", body.data
 
 
@@ -30,11 +32,13 @@ def decode_body(kind: str, data: bytes) -> Body:
     return Blob(data=data, media_type=kind.removeprefix("blob:"))
 
 
+@lru_cache(maxsize=1024)
 def encode_path(path: Path) -> str:
     """Write a namespace path so that no two paths collide (a JSON list)."""
     return json.dumps(path, ensure_ascii=False, separators=(",", ":"))
 
 
+@lru_cache(maxsize=1024)
 def decode_path(text: str) -> Path:
     """Read a namespace path back."""
     return tuple(json.loads(text))
@@ -46,36 +50,36 @@ def below(prefix: Path, path: Path) -> bool:
 
 
 def encode_fields(stored: Stored) -> str:
-    """Write all of a record but its body and its access counters as compact JSON."""
+    """Write all of a record but its body, access counters and digest as compact JSON."""
     record = stored.record
-    fields: dict[str, Any] = {
-        "uid": record.uid,
-        "id": record.memory_id,
-        "form": record.form,
-        "kind": record.kind,
-        "source": record.source,
-        "state": record.state,
-        "version": record.version,
-        "created": to_micros(record.created_at),
-        "recorded": to_micros(record.recorded_at),
-        "updated": to_micros(record.updated_at),
-        "digest": stored.digest,
-    }
-    optional = {
-        "key": record.key,
-        "meta": record.metadata or None,
-        "tags": record.tags or None,
-        "task": record.task,
-        "session": record.session,
-        "speaker": record.speaker,
-        "expires": None if record.expires_at is None else to_micros(record.expires_at),
-        "invalidated_by": record.invalidated_by or None,
-        "dedupe": stored.dedupe,
-        "lifetime": stored.lifetime,
-        "ended_by": stored.ended_by or None,
-    }
-    fields.update((name, value) for name, value in optional.items() if value is not None)
-    return json.dumps(fields, separators=(",", ":"))
+    written = (
+        f'{{"uid":"{record.uid}","id":"{record.memory_id}","form":"{record.form}"'
+        f',"kind":{quote(record.kind)},"source":"{record.source}","state":"{record.state}"'
+        f',"version":{record.version},"created":{micros(record.created_at)}'
+        f',"recorded":{micros(record.recorded_at)},"updated":{micros(record.updated_at)}'
+    )
+    optional = (
+        ("key", record.key),
+        ("meta", record.metadata),
+        ("tags", record.tags),
+        ("task", record.task),
+        ("session", record.session),
+        ("speaker", record.speaker),
+        ("expires", None if record.expires_at is None else micros(record.expires_at)),
+        ("invalidated_by", record.invalidated_by),
+        ("dedupe", stored.dedupe),
+        ("lifetime", stored.lifetime),
+        ("ended_by", stored.ended_by),
+    )
+    rest = "".join(
+        [f',"{name}":{_encode(value)}' for name, value in optional if value or value == 0]
+    )
+    return f"{written}{rest}}}"
+
+
+def sealed(fields: str, digest: str) -> str:
+    """Add the digest to what `encode_fields` wrote."""
+    return f'{fields[:-1]},"digest":"{digest}"}}'
 
 
 def decode_fields(
@@ -86,6 +90,7 @@ def decode_fields(
     accessed_at: int,
     access_count: int,
     position: int = 0,
+    sequence: int = 0,
     body: int = 0,
 ) -> Stored:
     """Read a record back."""
@@ -120,6 +125,7 @@ def decode_fields(
     return Stored(
         record=record,
         position=position,
+        sequence=sequence,
         body=body,
         dedupe=get("dedupe"),
         lifetime=get("lifetime"),
@@ -140,4 +146,4 @@ def erase_fields(text: str) -> str:
         "digest": "",
         "ended_by": "purge",
     }
-    return json.dumps(tombstone, separators=(",", ":"))
+    return _encode(tombstone)

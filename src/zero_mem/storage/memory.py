@@ -23,7 +23,7 @@ from zero_mem.storage.base import (
     Transaction,
     settle,
 )
-from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields
+from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields, sealed
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, Json, Path
 
@@ -50,7 +50,6 @@ class MemoryStorage(Storage):
     def __init__(self) -> None:
         self.origin = secrets.token_hex(8)
         self._spaces: dict[Path, _Space] = {}
-        self._positions = 0
         self._lock = threading.RLock()
 
     @contextmanager
@@ -73,11 +72,6 @@ class MemoryStorage(Storage):
 
     def close(self) -> None:
         """Keep the memories: they live as long as the object."""
-
-    def next_position(self) -> int:
-        """Number a new record."""
-        self._positions += 1
-        return self._positions
 
     def space(self, path: Path) -> _Space | None:
         """Find a namespace's tables."""
@@ -108,7 +102,8 @@ def _copied(stored: Stored) -> Stored:
     if not record.metadata and not isinstance(record.content, Json):
         return stored
     metadata = copy.deepcopy(dict(record.metadata))
-    return replace(stored, record=replace(record, content=_own(record.content), metadata=metadata))
+    record = replace(record, content=_own(record.content), metadata=metadata)
+    return stored._replace(record=record)
 
 
 class MemoryTransaction(Transaction):
@@ -230,7 +225,7 @@ class MemoryTransaction(Transaction):
                     accessed_at=max(record.accessed_at, from_micros(at)),
                     access_count=record.access_count + 1,
                 )
-                self._put(records, key, replace(records[key], record=shown))
+                self._put(records, key, records[key]._replace(record=shown))
 
     # Changes
 
@@ -248,8 +243,8 @@ class MemoryTransaction(Transaction):
 
     def _write(self, space: _Space, row: NamespaceRow, final: Final) -> None:
         before = final.before
-        position = before.position if before else self._storage.next_position()
-        stored = _copied(replace(final.after, position=position))
+        position = before.position if before else row.new_position()
+        stored = _copied(final.after._replace(position=position))
         self._put(space.records, stored.record.memory_id, stored)
         if final.terms is None:
             return
@@ -376,10 +371,11 @@ def _expires_by(stored: Stored, moment: int) -> bool:
 def _tombstone(stored: Stored) -> Stored:
     record = stored.record
     return decode_fields(
-        erase_fields(encode_fields(stored)),
+        erase_fields(sealed(encode_fields(stored), "")),
         namespace=record.namespace,
         content="",
         position=stored.position,
+        sequence=stored.sequence,
         accessed_at=to_micros(record.accessed_at),
         access_count=record.access_count,
     )
@@ -391,7 +387,7 @@ def _entry(row: NamespaceRow, change: Change, origin: str) -> JournalEntry:
     unread = replace(record, accessed_at=from_micros(change.at), access_count=0)
     return JournalEntry(
         namespace=row.path,
-        sequence=change.sequence,
+        sequence=change.after.sequence,
         group=change.group,
         at=change.at,
         actor=change.actor,
@@ -402,7 +398,7 @@ def _entry(row: NamespaceRow, change: Change, origin: str) -> JournalEntry:
         uid=record.uid,
         version=record.version,
         parent=before.digest if before else "",
-        record=_copied(replace(change.after, record=unread)),
+        record=_copied(change.after._replace(record=unread)),
         before_version=before.record.version if before else 0,
         before=_own(before.record.content) if before else None,
     )

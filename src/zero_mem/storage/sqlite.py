@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any
 
 from zero_mem.errors import StoreUnavailable
@@ -32,30 +33,48 @@ from zero_mem.storage.codec import (
     decode_fields,
     decode_path,
     encode_body,
-    encode_fields,
     encode_path,
     erase_fields,
 )
 from zero_mem.storage.sqlite_file import SQLiteFile
-from zero_mem.storage.times import to_micros
-from zero_mem.types import Body, Path
+from zero_mem.storage.times import micros
+from zero_mem.types import Path
 
 _MARK = "\ue001"
 """Separates a namespace's number from a term; FTS5's `ascii` tokenizer keeps it in one token."""
 
-_NAMESPACE = "number, path, next_id, sequence, last_at, documents, length, settings"
+_NAMESPACE = (
+    "number, path, next_id, highest_id, positions, sequence, last_at, documents, length, settings"
+)
 _RECORD = (
-    "SELECT r.position, r.body, r.fields, r.accessed_at, r.access_count, b.type, b.bytes"
-    " FROM record r LEFT JOIN body b ON b.number = r.body WHERE r.namespace = ?"
+    "SELECT r.position, r.sequence, j.body, j.fields, r.accessed_at, r.access_count,"
+    " b.type, b.bytes FROM record r"
+    " JOIN journal j ON j.place = (r.namespace << 32) + r.sequence"
+    " LEFT JOIN body b ON b.number = j.body"
 )
+_OF_NAMESPACE = f"{_RECORD} WHERE r.namespace = ?"
 _JOURNAL = (
-    'SELECT j.sequence, j."group", j.at, j.actor, j.operation, j.reason, j.origin,'
-    " j.memory_id, j.parent, j.fields, b.type, b.bytes, j.before_version, p.type, p.bytes"
-    " FROM journal j LEFT JOIN body b ON b.number = j.body"
-    " LEFT JOIN body p ON p.number = j.before_body WHERE j.namespace = ?"
+    'SELECT j.place, j."group", j.at, j.actor, j.operation, j.reason, j.origin, j.fields,'
+    " b.type, b.bytes, p.fields, pb.type, pb.bytes FROM journal j"
+    " LEFT JOIN body b ON b.number = j.body"
+    " LEFT JOIN journal p ON p.place = ? + j.previous AND j.previous > 0"
+    " LEFT JOIN body pb ON pb.number = p.body"
 )
+_CHAIN = """
+    WITH RECURSIVE chain (place, previous) AS (
+        SELECT place, previous FROM journal WHERE place = ?1 +
+            (SELECT sequence FROM record WHERE namespace = ?2 AND memory_id = ?3)
+        UNION ALL
+        SELECT j.place, j.previous FROM chain c JOIN journal j ON j.place = ?1 + c.previous
+        WHERE c.previous > 0
+    )
+    SELECT place FROM chain ORDER BY place
+"""
 _COLUMNS = {"memory_id", "form", "kind", "task", "session", "state"}
 """The fields that are columns, so that a filter's equalities on them read fewer rows."""
+
+_INDEXED = {"memory_id", "task"}
+"""Those of them that an index finds."""
 
 
 def _list(values: Collection[object]) -> str:
@@ -84,7 +103,11 @@ class SQLiteStorage(Storage):
     def transaction(self, *, write: bool = False, durable: bool = True) -> Iterator[Transaction]:
         """See `Storage.transaction`."""
         with self._file.transaction(write=write, durable=durable) as connection:
-            yield SQLiteTransaction(connection, self.origin)
+            transaction = SQLiteTransaction(connection, self.origin)
+            try:
+                yield transaction
+            finally:
+                transaction.end_reads()
 
     def scrub(self) -> None:
         """Rebuild the index, rewrite every page and empty the write-ahead log."""
@@ -114,6 +137,20 @@ class SQLiteTransaction(Transaction):
         self._connection = connection
         self._run = connection.execute
         self._origin = origin
+        self._reads: list[sqlite3.Cursor] = []
+
+    def end_reads(self) -> None:
+        """End the scans that nobody read to their end.
+
+        An open one would keep its snapshot, and so give the connection's next user old rows.
+        """
+        for cursor in self._reads:
+            cursor.close()
+
+    def _read(self, sql: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        """Run a query whose rows are read lazily, at most until the transaction ends."""
+        self._reads.append(self._run(sql, values))
+        return self._reads[-1]
 
     # Namespaces
 
@@ -137,10 +174,12 @@ class SQLiteTransaction(Transaction):
 
     def store_namespace(self, row: NamespaceRow) -> None:
         self._run(
-            "UPDATE namespace SET next_id = ?, sequence = ?, last_at = ?, documents = ?,"
-            " length = ?, settings = ? WHERE number = ?",
+            "UPDATE namespace SET next_id = ?, highest_id = ?, positions = ?, sequence = ?,"
+            " last_at = ?, documents = ?, length = ?, settings = ? WHERE number = ?",
             (
                 row.next_id,
+                row.highest_id,
+                row.positions,
                 row.sequence,
                 row.last_at,
                 row.documents,
@@ -153,7 +192,7 @@ class SQLiteTransaction(Transaction):
     # Records
 
     def by_ids(self, row: NamespaceRow, ids: Collection[str]) -> dict[str, Stored]:
-        sql = f"{_RECORD} AND r.memory_id IN (SELECT value FROM json_each(?))"
+        sql = f"{_OF_NAMESPACE} AND r.memory_id IN (SELECT value FROM json_each(?))"
         found = self._stored(row, sql, (row.number, _list(ids)))
         return {stored.record.memory_id: stored for stored in found}
 
@@ -161,15 +200,15 @@ class SQLiteTransaction(Transaction):
         self, row: NamespaceRow, keys: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], Stored]:
         sql = (
-            f"{_RECORD} AND r.state = 'active' AND (r.kind, r.dedupe) IN"
+            f"{_OF_NAMESPACE} AND r.state = 'active' AND (r.kind, r.dedupe) IN"
             " (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
         )
         found = self._stored(row, sql, (row.number, _list(keys)))
         return {(s.record.kind, s.dedupe): s for s in found if s.dedupe is not None}
 
     def by_positions(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Stored]:
-        sql = f"{_RECORD} AND r.position IN (SELECT value FROM json_each(?))"
-        return {s.position: s for s in self._stored(row, sql, (row.number, _list(positions)))}
+        sql = f"{_RECORD} WHERE r.position IN (SELECT value FROM json_each(?))"
+        return {s.position: s for s in self._stored(row, sql, (_list(positions),))}
 
     def scan(
         self,
@@ -179,23 +218,29 @@ class SQLiteTransaction(Transaction):
         after: int = 0,
         expires_by: int | None = None,
     ) -> Iterator[Stored]:
-        sql = f"{_RECORD} AND r.position > ?"
-        values: list[object] = [row.number, after]
+        sql, values = _within(row, after)
+        if expires_by is not None:
+            sql += " AND r.namespace = ? AND r.state = 'active' AND r.expires_at <= ?"
+            values += [row.number, expires_by]
+        elif _INDEXED & equalities.keys():
+            # With the namespace named, the index on the column serves; else the range does.
+            sql += " AND r.namespace = ?"
+            values.append(row.number)
         for column in sorted(_COLUMNS & equalities.keys()):
             sql += f" AND r.{column} IN (SELECT value FROM json_each(?))"
             values.append(_list(equalities[column]))
-        if expires_by is not None:
-            sql += " AND r.state = 'active' AND r.expires_at <= ?"
-            values.append(expires_by)
-        return self._stored(row, f"{sql} ORDER BY r.position", values)
+        return self._stored(row, f"{_RECORD} WHERE {sql} ORDER BY r.position", values)
 
     def _stored(self, row: NamespaceRow, sql: str, values: Sequence[Any]) -> Iterator[Stored]:
-        for position, body, fields, accessed_at, count, kind, data in self._run(sql, values):
+        for position, sequence, body, fields, accessed_at, count, kind, data in self._run(
+            sql, values
+        ):
             yield decode_fields(
                 fields,
                 namespace=row.path,
                 content="" if kind is None else decode_body(kind, data),
                 position=position,
+                sequence=sequence,
                 body=body or 0,
                 accessed_at=accessed_at,
                 access_count=count,
@@ -204,20 +249,22 @@ class SQLiteTransaction(Transaction):
     def count_active(
         self, row: NamespaceRow, *, now: int, form: str | None, kind: str | None
     ) -> int:
-        sql = (
-            "SELECT count(*) FROM record WHERE namespace = ? AND state = 'active'"
-            " AND (expires_at IS NULL OR expires_at > ?)"
-        )
-        values: list[object] = [row.number, now]
-        for column, value in (("form", form), ("kind", kind)):
-            if value is not None:
-                sql += f" AND {column} = ?"
-                values.append(value)
-        return int(self._run(sql, values).fetchone()[0])
+        sql, values = _within(row)
+        sql += " AND r.state = 'active' AND (r.expires_at IS NULL OR r.expires_at > ?)"
+        values.append(now)
+        if form == "working":
+            # Spelt out, so that the partial index on working records serves.
+            sql, values = f"{sql} AND r.form = 'working' AND r.namespace = ?", [*values, row.number]
+        elif form is not None:
+            sql, values = f"{sql} AND r.form = ?", [*values, form]
+        if kind is not None:
+            sql, values = f"{sql} AND r.kind = ?", [*values, kind]
+        return int(self._run(f"SELECT count(*) FROM record r WHERE {sql}", values).fetchone()[0])
 
     def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
-        sql = "SELECT state, form, count(*) FROM record WHERE namespace = ? GROUP BY state, form"
-        return {(state, form): n for state, form, n in self._run(sql, (row.number,))}
+        within, values = _within(row)
+        sql = f"SELECT state, form, count(*) FROM record r WHERE {within} GROUP BY state, form"
+        return {(state, form): count for state, form, count in self._run(sql, values)}
 
     def accessed(self, row: NamespaceRow, ids: Collection[str], at: int) -> None:
         self._run(
@@ -230,119 +277,93 @@ class SQLiteTransaction(Transaction):
     # Changes
 
     def apply(self, row: NamespaceRow, changes: Sequence[Change]) -> None:
-        finals = settle(changes)
-        bodies = self._write_bodies(changes)
-        latest = {
-            c.after.record.memory_id: body for c, (_, body) in zip(changes, bodies, strict=True)
-        }
-        positions = self._write_records(row, finals, latest)
-        self._write_journal(row, changes, bodies)
-        self._write_index(row, finals, positions)
+        self._write_journal(row, changes)
+        self._write_records(row, settle(changes))
         self.store_namespace(row)
 
-    def _write_bodies(self, changes: Sequence[Change]) -> list[tuple[int | None, int | None]]:
-        """Insert new bodies; give each change's body number before and after."""
-        following = 1 + self._maximum("body", "number")
-        current = {c.after.record.memory_id: c.before.body for c in reversed(changes) if c.before}
-        numbers: list[tuple[int | None, int | None]] = []
-        rows: list[tuple[int, str, bytes]] = []
+    def _write_journal(self, row: NamespaceRow, changes: Sequence[Change]) -> None:
+        """Append the changes, and the bodies that are new."""
+        sql = "SELECT coalesce(max(number), 0) + 1 FROM body"
+        following = int(self._run(sql).fetchone()[0])
+        first = _first(row)
+        current: dict[str, int | None] = {}
+        bodies: list[tuple[int, str, bytes]] = []
+        entries: list[tuple[object, ...]] = []
         for change in changes:
-            memory_id = change.after.record.memory_id
-            before = current.get(memory_id)
+            before, after = change.before, change.after
+            memory_id = after.record.memory_id
             if change.body_changed:
-                current[memory_id] = following + len(rows)
-                rows.append((current[memory_id], *encode_body(change.after.record.content)))
-            numbers.append((before, current.get(memory_id)))
-        self._connection.executemany("INSERT INTO body VALUES (?, ?, ?)", rows)
-        return numbers
-
-    def _maximum(self, table: str, column: str) -> int:
-        sql = f"SELECT coalesce(max({column}), 0) FROM {table}"
-        return int(self._run(sql).fetchone()[0])
-
-    def _write_records(
-        self, row: NamespaceRow, finals: Sequence[Final], bodies: Mapping[str, int | None]
-    ) -> list[int]:
-        """Insert new records, update the others; give the position of each."""
-        following = 1 + self._maximum("record", "position")
-        inserts: list[tuple[object, ...]] = []
-        updates: list[tuple[object, ...]] = []
-        positions: list[int] = []
-        for final in finals:
-            columns = _columns(final.after, bodies[final.after.record.memory_id])
-            if final.before is None:
-                positions.append(following + len(inserts))
-                inserts.append((positions[-1], row.number, *columns))
-            else:
-                positions.append(final.before.position)
-                updates.append((*columns, final.before.position))
-        # Updates first: they can free a key that an insert takes.
-        self._connection.executemany(_UPDATE_RECORD, updates)
-        self._connection.executemany(_INSERT_RECORD, inserts)
-        return positions
-
-    def _write_journal(
-        self,
-        row: NamespaceRow,
-        changes: Sequence[Change],
-        bodies: Sequence[tuple[int | None, int | None]],
-    ) -> None:
-        self._connection.executemany(
-            _INSERT_JOURNAL,
-            [
+                current[memory_id] = following + len(bodies)
+                bodies.append((following + len(bodies), *encode_body(after.record.content)))
+            elif memory_id not in current:
+                current[memory_id] = before.body or None if before else None
+            entries.append(
                 (
-                    row.number,
-                    change.sequence,
+                    first + after.sequence,
+                    before.sequence if before else 0,
                     change.group,
                     change.at,
                     change.actor,
                     change.operation,
                     change.reason,
-                    self._origin,
-                    change.after.record.memory_id,
-                    change.before.digest if change.before else "",
-                    encode_fields(change.after),
-                    after,
-                    change.before.record.version if change.before else 0,
-                    before,
+                    "",
+                    current[memory_id],
+                    change.fields,
                 )
-                for change, (before, after) in zip(changes, bodies, strict=True)
-            ],
-        )
+            )
+        self._connection.executemany("INSERT INTO body VALUES (?, ?, ?)", bodies)
+        self._connection.executemany(_INSERT_JOURNAL, entries)
 
-    def _write_index(
-        self, row: NamespaceRow, finals: Sequence[Final], positions: Sequence[int]
-    ) -> None:
-        prefix = f"{row.number}{_MARK}"
-        units: list[tuple[int, int, str]] = []
-        for final, position in zip(finals, positions, strict=True):
-            if final.terms is None:
-                continue
+    def _write_records(self, row: NamespaceRow, finals: Sequence[Final]) -> None:
+        """Update and insert records with their part of the index."""
+        inserts: list[tuple[object, ...]] = []
+        for final in finals:
             if final.before is not None:
-                self._drop_unit(row, position)
-            if final.after.record.state == "active":
-                text = " ".join([prefix + term for term in final.terms])
-                units.append((position, len(final.terms), text))
-        row.documents += len(units)
-        row.length += sum(length for _, length, _ in units)
-        self._connection.executemany("INSERT INTO unit VALUES (?, ?, ?)", units)
+                # Before any insert: an update can free a key that an insert takes.
+                self._update_record(row, final)
+                continue
+            terms = None if final.terms is None else self._indexed(row, final.terms)
+            length = len(final.terms or ())
+            columns = _columns(final.after)
+            inserts.append((row.new_position(), row.number, *columns, length, terms))
+        self._connection.executemany(_INSERT_RECORD, inserts)
         self._connection.executemany(
             "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)",
-            [(position, text) for position, _, text in units],
+            [(record[0], record[-1]) for record in inserts if record[-1] is not None],
         )
 
-    def _drop_unit(self, row: NamespaceRow, position: int) -> None:
-        sql = "SELECT length, terms FROM unit WHERE position = ?"
-        found = self._run(sql, (position,)).fetchone()
-        if found is None:
+    def _update_record(self, row: NamespaceRow, final: Final) -> None:
+        assert final.before is not None
+        position = final.before.position
+        if final.terms is not None:
+            self._drop_terms(row, position)
+        self._run(_UPDATE_RECORD, (*_columns(final.after), position))
+        if final.terms is not None and final.after.record.state == "active":
+            self._add_terms(row, position, final.terms)
+
+    def _indexed(self, row: NamespaceRow, terms: Sequence[str]) -> str:
+        """Write terms for the index, and count them in the namespace's statistics."""
+        row.documents += 1
+        row.length += len(terms)
+        prefix = f"{row.number}{_MARK}"
+        return " ".join([prefix + term for term in terms])
+
+    def _add_terms(self, row: NamespaceRow, position: int, terms: Sequence[str]) -> None:
+        written = self._indexed(row, terms)
+        sql = "UPDATE record SET terms = ?, length = ? WHERE position = ?"
+        self._run(sql, (written, len(terms), position))
+        self._run("INSERT INTO lexicon (rowid, terms) VALUES (?, ?)", (position, written))
+
+    def _drop_terms(self, row: NamespaceRow, position: int) -> None:
+        sql = "SELECT length, terms FROM record WHERE position = ?"
+        length, terms = self._run(sql, (position,)).fetchone()
+        if terms is None:
             return
-        self._run(
-            "INSERT INTO lexicon (lexicon, rowid, terms) VALUES ('delete', ?, ?)",
-            (position, found[1]),
-        )
-        self._run("DELETE FROM unit WHERE position = ?", (position,))
+        delete = "INSERT INTO lexicon (lexicon, rowid, terms) VALUES ('delete', ?, ?)"
+        self._run(delete, (position, terms))
+        self._run("UPDATE record SET terms = NULL, length = 0 WHERE position = ?", (position,))
         row.documents -= 1
-        row.length -= found[0]
+        row.length -= length
 
     # Journal
 
@@ -355,20 +376,25 @@ class SQLiteTransaction(Transaction):
         after: int = 0,
         until_at: int | None = None,
     ) -> Iterator[JournalEntry]:
-        sql = f"{_JOURNAL} AND j.sequence > ?"
-        values: list[object] = [row.number, after]
-        limits: list[tuple[str, object]] = [
-            ("j.memory_id =", memory_id),
-            ('j."group" =', group),
-            ("j.sequence >=", group),
-            ("j.at <=", until_at),
-        ]
-        for condition, value in limits:
-            if value is not None:
-                sql += f" AND {condition} ?"
-                values.append(value)
-        for columns in self._run(f"{sql} ORDER BY j.sequence", values):
-            yield _entry(row, columns)
+        sql = f"{_JOURNAL} WHERE j.place > ? AND j.place <= ?"
+        values = [_first(row), *_places(row, after, group)]
+        if memory_id is not None:
+            sql += " AND j.place IN (SELECT value FROM json_each(?))"
+            values.append(_list(self._chain(row, memory_id)))
+        if until_at is not None:
+            sql += " AND j.at <= ?"
+            values.append(until_at)
+        entries = (
+            _entry(row, found, self._origin)
+            for found in self._run(f"{sql} ORDER BY j.place", values)
+        )
+        # The changes of one operation follow each other in the journal.
+        return entries if group is None else takewhile(lambda e: e.group == group, entries)
+
+    def _chain(self, row: NamespaceRow, memory_id: str) -> list[int]:
+        """List the places of a record's journal entries, the oldest first."""
+        found = self._run(_CHAIN, (_first(row), row.number, memory_id))
+        return [place for (place,) in found]
 
     # Lexical index
 
@@ -380,15 +406,18 @@ class SQLiteTransaction(Transaction):
 
     def postings(self, row: NamespaceRow, term: str) -> list[Posting]:
         sql = (
-            "SELECT i.doc, count(*), u.length FROM lexicon_instance i"
-            " JOIN unit u ON u.position = i.doc WHERE i.term = ? GROUP BY i.doc"
+            "SELECT i.doc, count(*), r.length FROM lexicon_instance i"
+            " JOIN record r ON r.position = i.doc WHERE i.term = ? GROUP BY i.doc"
         )
         found = self._run(sql, (f"{row.number}{_MARK}{term}",))
         return [Posting(position, count, length) for position, count, length in found]
 
     def documents(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Sequence[str]]:
         skip = len(f"{row.number}{_MARK}")
-        sql = "SELECT position, terms FROM unit WHERE position IN (SELECT value FROM json_each(?))"
+        sql = (
+            "SELECT position, terms FROM record WHERE terms IS NOT NULL"
+            " AND position IN (SELECT value FROM json_each(?))"
+        )
         found = self._run(sql, (_list(positions),))
         return {position: [t[skip:] for t in text.split()] for position, text in found}
 
@@ -434,41 +463,30 @@ class SQLiteTransaction(Transaction):
 
     def erase(self, row: NamespaceRow, stored: Sequence[Stored]) -> None:
         for one in stored:
-            self._erase_bodies(row, one.record.memory_id)
-            self._erase_fields(row, one)
-            self._drop_unit(row, one.position)
+            self._erase_journal(row, one.record.memory_id)
+            self._drop_terms(row, one.position)
+            self._run(
+                "UPDATE record SET kind = 'purged', dedupe = NULL, task = NULL, session = NULL,"
+                " state = 'deleted', expires_at = NULL WHERE position = ?",
+                (one.position,),
+            )
             self._run("UPDATE decision SET value = NULL WHERE uid = ?", (one.record.uid,))
             self._run("DELETE FROM hold WHERE uid = ?", (one.record.uid,))
         self.store_namespace(row)
 
-    def _erase_bodies(self, row: NamespaceRow, memory_id: str) -> None:
-        found = self._run(
-            "SELECT body, before_body FROM journal WHERE namespace = ? AND memory_id = ?",
-            (row.number, memory_id),
-        )
-        numbers = {number for pair in found for number in pair if number is not None}
-        sql = "DELETE FROM body WHERE number IN (SELECT value FROM json_each(?))"
-        self._run(sql, (_list(numbers),))
-        self._run(
-            "UPDATE journal SET body = NULL, before_body = NULL, parent = ''"
-            " WHERE namespace = ? AND memory_id = ?",
-            (row.number, memory_id),
-        )
-
-    def _erase_fields(self, row: NamespaceRow, stored: Stored) -> None:
-        memory_id = stored.record.memory_id
-        written = self._run(
-            "SELECT sequence, fields FROM journal WHERE namespace = ? AND memory_id = ?",
-            (row.number, memory_id),
+    def _erase_journal(self, row: NamespaceRow, memory_id: str) -> None:
+        """Delete the bodies of every version, and keep of each entry that it was there."""
+        entries = self._run(
+            "SELECT place, fields, body FROM journal"
+            " WHERE place IN (SELECT value FROM json_each(?))",
+            (_list(self._chain(row, memory_id)),),
         ).fetchall()
+        bodies = {body for _, _, body in entries if body is not None}
+        sql = "DELETE FROM body WHERE number IN (SELECT value FROM json_each(?))"
+        self._run(sql, (_list(bodies),))
         self._connection.executemany(
-            "UPDATE journal SET fields = ?, reason = '' WHERE namespace = ? AND sequence = ?",
-            [(erase_fields(fields), row.number, sequence) for sequence, fields in written],
-        )
-        self._run(
-            "UPDATE record SET kind = 'purged', dedupe = NULL, task = NULL, session = NULL,"
-            " state = 'deleted', expires_at = NULL, body = NULL, fields = ? WHERE position = ?",
-            (erase_fields(encode_fields(stored)), stored.position),
+            "UPDATE journal SET fields = ?, body = NULL, reason = '' WHERE place = ?",
+            [(erase_fields(fields), place) for place, fields, _ in entries],
         )
 
 
@@ -483,20 +501,19 @@ _RECORD_COLUMNS = (
     "expires_at",
     "accessed_at",
     "access_count",
-    "body",
-    "fields",
+    "sequence",
 )
 _INSERT_RECORD = (
-    f"INSERT INTO record (position, namespace, {', '.join(_RECORD_COLUMNS)})"
-    f" VALUES (?, ?, {', '.join('?' * len(_RECORD_COLUMNS))})"
+    f"INSERT INTO record (position, namespace, {', '.join(_RECORD_COLUMNS)}, length, terms)"
+    f" VALUES ({', '.join('?' * (len(_RECORD_COLUMNS) + 4))})"
 )
 _UPDATE_RECORD = (
     f"UPDATE record SET {', '.join(f'{name} = ?' for name in _RECORD_COLUMNS)} WHERE position = ?"
 )
-_INSERT_JOURNAL = f"INSERT INTO journal VALUES ({', '.join('?' * 14)})"
+_INSERT_JOURNAL = f"INSERT INTO journal VALUES ({', '.join('?' * 10)})"
 
 
-def _columns(stored: Stored, body: int | None) -> tuple[object, ...]:
+def _columns(stored: Stored) -> tuple[object, ...]:
     record = stored.record
     return (
         record.memory_id,
@@ -506,20 +523,40 @@ def _columns(stored: Stored, body: int | None) -> tuple[object, ...]:
         record.task,
         record.session,
         record.state,
-        None if record.expires_at is None else to_micros(record.expires_at),
-        to_micros(record.accessed_at),
+        None if record.expires_at is None else micros(record.expires_at),
+        micros(record.accessed_at),
         record.access_count,
-        body,
-        encode_fields(stored),
+        stored.sequence,
     )
 
 
+def _first(row: NamespaceRow) -> int:
+    """Give the number below all positions and journal places of a namespace."""
+    return row.number << 32
+
+
+def _within(row: NamespaceRow, after: int = 0) -> tuple[str, list[object]]:
+    """Give the condition that a record is in a namespace, as a range of positions."""
+    first = _first(row)
+    return "r.position > ? AND r.position <= ?", [max(first, after), first + row.positions]
+
+
+def _places(row: NamespaceRow, after: int, group: int | None) -> list[object]:
+    """Give the range of journal places beyond a sequence, or from an operation's first one."""
+    first = _first(row)
+    return [first + max(after, (group or 0) - 1), first + row.sequence]
+
+
 def _namespace(columns: Sequence[Any]) -> NamespaceRow:
-    number, path, next_id, sequence, last_at, documents, length, settings = columns
+    number, path, next_id, highest, positions, sequence, last_at, documents, length, settings = (
+        columns
+    )
     return NamespaceRow(
         number=number,
         path=decode_path(path),
         next_id=next_id,
+        highest_id=highest,
+        positions=positions,
         sequence=sequence,
         last_at=last_at,
         documents=documents,
@@ -528,33 +565,41 @@ def _namespace(columns: Sequence[Any]) -> NamespaceRow:
     )
 
 
-def _entry(row: NamespaceRow, columns: Sequence[Any]) -> JournalEntry:
-    (sequence, group, at, actor, operation, reason, origin, memory_id, parent, fields) = columns[
-        :10
-    ]
-    kind, data, before_version, before_kind, before_data = columns[10:]
-    stored = decode_fields(
-        fields,
-        namespace=row.path,
-        content="" if kind is None else decode_body(kind, data),
-        accessed_at=at,
-        access_count=0,
-    )
-    before: Body | None = None if before_kind is None else decode_body(before_kind, before_data)
+def _entry(row: NamespaceRow, columns: Sequence[Any], origin: str) -> JournalEntry:
+    (place, group, at, actor, operation, reason, elsewhere, fields, kind, data) = columns[:10]
+    before_fields, before_kind, before_data = columns[10:]
+    stored = _journalled(row, fields, kind, data, place - _first(row), at)
+    before = None
+    if before_fields is not None:
+        before = _journalled(row, before_fields, before_kind, before_data, 0, at)
     return JournalEntry(
         namespace=row.path,
-        sequence=sequence,
+        sequence=stored.sequence,
         group=group,
         at=at,
         actor=actor,
         operation=operation,
         reason=reason,
-        origin=origin,
-        memory_id=memory_id,
+        origin=elsewhere or origin,
+        memory_id=stored.record.memory_id,
         uid=stored.record.uid,
         version=stored.record.version,
-        parent=parent,
+        parent=before.digest if before else "",
         record=None if kind is None else stored,
-        before_version=before_version,
-        before=before,
+        before_version=before.record.version if before else 0,
+        before=None if before is None or before_kind is None else before.record.content,
+    )
+
+
+def _journalled(
+    row: NamespaceRow, fields: str, kind: str | None, data: bytes, sequence: int, at: int
+) -> Stored:
+    """Read a record as the journal has it; accesses are not journalled."""
+    return decode_fields(
+        fields,
+        namespace=row.path,
+        content="" if kind is None else decode_body(kind, data),
+        sequence=sequence,
+        accessed_at=at,
+        access_count=0,
     )

@@ -6,9 +6,11 @@ import os
 import secrets
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path as FilePath
+from typing import NoReturn
 
 from zero_mem.errors import InvalidInput, MigrationNeeded, StoreCorrupt, StoreUnavailable
 from zero_mem.storage.network_fs import warn_if_network
@@ -20,6 +22,11 @@ SCHEMA_VERSION = 1
 BUSY_SECONDS = 60.0
 """How long a writer waits for the others before it gives up."""
 
+CHECKPOINT_PAGES = 4000
+"""How far the write-ahead log grows (16 MB) before its pages are moved into the file."""
+
+_OPEN: weakref.WeakSet[SQLiteFile] = weakref.WeakSet()
+_NO_LOCK = nullcontext()
 _MIGRATIONS = FilePath(__file__).with_name("migrations")
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
@@ -29,7 +36,8 @@ class SQLiteFile:
 
     A thread takes a connection for one transaction and gives it back. Writers of one
     process queue on a lock of their own, so that they never wait in SQLite's busy loop.
-    After a fork the child opens connections of its own.
+    After a fork the child opens connections of its own; fork while no other thread is inside
+    a transaction.
     """
 
     def __init__(self, path: str, *, durability: str) -> None:
@@ -39,6 +47,7 @@ class SQLiteFile:
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
         self._reset()
+        _OPEN.add(self)
         self._create()
         warn_if_network(path)
         with translated(path):
@@ -47,9 +56,18 @@ class SQLiteFile:
                 self.origin = self._prepare(connection)
 
     def _reset(self) -> None:
-        self._process = os.getpid()
         self._idle: list[sqlite3.Connection] = []
         self._writing = threading.Lock()
+
+    def leave_to_parent(self) -> None:
+        """Close, in a forked child, the connections that it took over.
+
+        All of them, used here or not: SQLite notes locks by process and file, so with one of
+        them left it would take the parent's locks for the child's.
+        """
+        for connection in self._idle:
+            connection.close()
+        self._reset()
 
     def _create(self) -> None:
         """Make an empty file for its owner only, before SQLite would make a wider one."""
@@ -82,18 +100,25 @@ class SQLiteFile:
                 f"{self.path}: the store's file was replaced by another; open it again"
             )
 
+    def _take(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _give(self, connection: sqlite3.Connection) -> None:
+        if self._closed:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        if self._process != os.getpid():
-            self._reset()
-        connection = self._idle.pop() if self._idle else self._connect()
+        connection = self._take()
         try:
             yield connection
         finally:
-            if self._closed:
-                connection.close()
-            else:
-                self._idle.append(connection)
+            self._give(connection)
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -104,36 +129,35 @@ class SQLiteFile:
             cached_statements=256,
         )
         connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
     @contextmanager
     def transaction(self, *, write: bool, durable: bool) -> Iterator[sqlite3.Connection]:
         """Run BEGIN … COMMIT on a connection of the pool, ROLLBACK on an exception."""
-        with translated(self.path):
-            self._check_identity()
-            with self._connection() as connection:
-                if not write:
-                    with _transaction(connection, "BEGIN"):
-                        yield connection
-                    return
-                with (
-                    self._writing,
-                    self._synchronised(connection, durable=durable),
-                    _transaction(connection, "BEGIN IMMEDIATE"),
-                ):
-                    yield connection
-
-    @contextmanager
-    def _synchronised(self, connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
-        if durable or self._synchronous == "NORMAL":
-            yield
-            return
-        connection.execute("PRAGMA synchronous = NORMAL")
+        # One generator and not a stack of them: this is on the path of every operation.
+        self._check_identity()
+        connection = self._take()
+        relaxed = write and not durable and self._synchronous != "NORMAL"
         try:
-            yield
+            with self._writing if write else _NO_LOCK:
+                if relaxed:
+                    connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+        except BaseException as error:
+            # SQLite has already rolled back by itself after some errors (disk full).
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise_translated(self.path, error)
+            raise
         finally:
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            if relaxed:
+                connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            self._give(connection)
 
     @contextmanager
     def exclusive(self) -> Iterator[sqlite3.Connection]:
@@ -188,6 +212,15 @@ class SQLiteFile:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+
+
+def _leave_to_parent() -> None:
+    for file in list(_OPEN):
+        file.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 @contextmanager
@@ -263,8 +296,13 @@ def translated(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code not in _MEANINGS:
-            raise
-        kind, meaning = _MEANINGS[code]
-        raise kind(f"{path}: {meaning}") from error
+        raise_translated(path, error)
+
+
+def raise_translated(path: str, error: sqlite3.Error) -> NoReturn:
+    """Raise what an error of SQLite means; one that no user can cause goes on as it is."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code not in _MEANINGS:
+        raise error
+    kind, meaning = _MEANINGS[code]
+    raise kind(f"{path}: {meaning}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from zero_mem.errors import InvalidInput
 
@@ -17,6 +18,12 @@ def to_micros(moment: datetime) -> int:
             f"the time {moment.isoformat()} has no zone; give an aware datetime, "
             "such as datetime.now(timezone.utc)"
         )
+    return micros(moment)
+
+
+@lru_cache(maxsize=1024)
+def micros(moment: datetime) -> int:
+    """Convert a datetime that is known to be aware."""
     return (moment - EPOCH) // _TICK
 
 

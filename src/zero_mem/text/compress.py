@@ -8,23 +8,30 @@ between two quotations shows as ` … `.
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zero_mem.text.segment import query_terms, terms
 from zero_mem.types import Blob, Body, body_text
 
 ELISION = " \u2026 "
-_EDGES = len(ELISION) + 1
+# Both edges together take one character more than the elision that each run is charged for.
+_EDGES = 1
 
-# A full stop after a title, an initial or `e.g` ends nothing.
-_NO_END = r"(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bNo)(?<!\bvs)(?<!\b[A-Z])(?<!\b[ei]\.[ge])"
+# A run of stops is tried once and without backing up, for linear time. A full stop after a
+# title, an initial or `e.g` ends nothing.
+_ABBREVIATED = "".join(
+    rf"(?<!\b{word}\.)" for word in ("Dr", "Mr", "Ms", "Mrs", "No", "vs", "[A-Z]", r"[ei]\.[ge]")
+)
 _SENTENCE_END = re.compile(
-    rf"(?:[!?]|{_NO_END}\.)[.!?]*[\"'\u201d\u2019)\]]*(?=\s)|[\u3002\uff01\uff1f\uff1b\u2026]+[\u201d\u2019\u300d\u300f\uff09]*|\n+"
+    rf"[.!?](?<![.!?].){_ABBREVIATED}[.!?]*+[\"'\u201d\u2019)\]]*+(?=\s)"
+    "|[\u3002\uff01\uff1f\uff1b\u2026]+[\u201d\u2019\u300d\u300f\uff09]*|\n+"
 )
 _CLAUSE_END = re.compile(r"[;:|](?=\s)|(?<!\d),|,(?!\d)|[\uff0c\u3001\uff1a]")
 _CJK = "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -44,7 +51,7 @@ class Extract:
     """What is shown of a body.
 
     `pieces` are the quotations in order, each a substring of the body's text; `left_out` is
-    the number of its characters that they do not hold, 0 where every value is shown.
+    the number of its characters that they do not hold (of JSON, values only).
     """
 
     text: str
@@ -52,22 +59,20 @@ class Extract:
     pieces: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A quotable stretch of the text, with the JSON key and container it stands under."""
+class _Unit(NamedTuple):
+    """A quotable stretch of the text; of JSON, with its key and the pointer to its container."""
 
     start: int
     end: int
-    key: str = ""
+    key: str | None = None
     parent: str = ""
 
     def cost(self, before: _Unit | None) -> int:
         """Give the characters it takes, shown right after `before` or after an elision."""
-        length = self.end - self.start
+        cost = self.end - self.start + len(_label(self, before))
         if before is None:
-            return length + len(ELISION) + len(self.parent) + len(self.key) + 3
-        label = len(self.key) + 4 if self.key else 0
-        return length + label + (0 if before.parent == self.parent else len(self.parent) + 1)
+            return cost + len(ELISION)
+        return cost if self.key is None else cost + len("; ")
 
 
 def compress(body: Body, *, limit: int, query: str = "") -> Extract:
@@ -114,8 +119,8 @@ def _compress_json(text: str, limit: int, query: str) -> Extract:
     shown = ELISION.join(_show_run(text, units[first : last + 1]) for first, last in runs)
     shown = _between(chosen[0] > 0, shown, not complete or chosen[-1] < len(units) - 1)
     pieces = tuple(text[units[index].start : units[index].end] for index in chosen)
-    whole = complete and len(chosen) == len(units)
-    left_out = 0 if whole else len(text) - sum(map(len, pieces))
+    left_out = sum(unit.end - unit.start for unit in units) - sum(map(len, pieces))
+    left_out += 0 if complete else len(text) - units[-1].end
     return Extract(text=shown, left_out=left_out, pieces=pieces)
 
 
@@ -124,7 +129,7 @@ def _compress_value(text: str, units: Sequence[_Unit], limit: int, query: str) -
     nothing = Extract(text="", left_out=len(text))
     if not units:
         return nothing
-    unit = units[next(iter(_order(text, units, query)))]
+    unit = units[next(iter(_order(text, units, 1, query)))]
     label = _label(unit, None)
     inside = _compress_text(text[unit.start : unit.end], limit - len(label), query)
     if not inside.pieces:
@@ -148,6 +153,8 @@ def _show_run(text: str, units: Sequence[_Unit]) -> str:
 
 
 def _label(unit: _Unit, before: _Unit | None) -> str:
+    if unit.key is None:
+        return ""
     known = before is not None and before.parent == unit.parent
     return f"{unit.key}: " if known or not unit.parent else f"{unit.parent} {unit.key}: "
 
@@ -173,7 +180,7 @@ def _candidates(units: Iterator[_Unit], limit: int, query: str) -> tuple[list[_U
 def _choose(text: str, units: Sequence[_Unit], room: int, query: str) -> list[int]:
     """Give the indexes of the units to show, in order."""
     chosen: set[int] = set()
-    for index in _order(text, units, query):
+    for index in _order(text, units, 4 * room, query):
         before = units[index - 1] if index - 1 in chosen else None
         cost = units[index].cost(before)
         if cost <= room:
@@ -184,20 +191,23 @@ def _choose(text: str, units: Sequence[_Unit], room: int, query: str) -> list[in
     return sorted(chosen)
 
 
-def _order(text: str, units: Sequence[_Unit], query: str) -> Iterable[int]:
-    """Rank units by the query's words they hold, rare ones first, then by nearness to those."""
+def _order(text: str, units: Sequence[_Unit], most: int, query: str) -> Iterable[int]:
+    """Rank units by the words of the query they hold, rare ones first, then by nearness."""
     wanted = frozenset(query_terms(query))
     if not wanted:
         return range(len(units))
     held = [
-        wanted.intersection(terms(f"{unit.parent} {unit.key} {text[unit.start : unit.end]}"))
+        wanted.intersection(terms(_label(unit, None) + text[unit.start : unit.end]))
         for unit in units
     ]
     frequency = Counter(term for each in held for term in each)
     weight = {term: math.log1p(len(units) / times) for term, times in frequency.items()}
     scores = [sum(weight[term] for term in sorted(each)) for each in held]
     far = _distances(scores)
-    return sorted(range(len(units)), key=lambda index: (-scores[index], far[index], index))
+    # What is shown has a character at least, so few of the best can matter.
+    return heapq.nsmallest(
+        most, range(len(units)), key=lambda index: (-scores[index], far[index], index)
+    )
 
 
 def _distances(scores: Sequence[float]) -> list[int]:

@@ -22,9 +22,9 @@ from typing import TypeAlias
 from zero_mem.errors import InvalidInput
 
 MOST_CHARACTERS = 500
-MOST_STATES = 2000
+MOST_STATES = 500
 _DEEPEST = 50
-_MOST_CACHED = 20_000
+_MOST_HELD = 500_000
 _ASSERTIONS = {"^": "^", "$": "$", "\\A": "^", "\\Z": "$", "\\b": "b", "\\B": "B"}
 _ESCAPE = re.compile(
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[^1-9A-Za-z]|[abdDfnrsStvwW]|[AZbB])"
@@ -70,8 +70,20 @@ class _Jump:
 
 _Step: TypeAlias = _Character | _Assertion | _Jump | None
 """One step of the program; None accepts."""
-_State: TypeAlias = tuple[frozenset[int], str]
-"""The steps reached, and what the last character was: "" (none), "w" (word) or "-"."""
+
+
+class _State:
+    """The steps reached, what the last character was, and the states known to follow.
+
+    `before` is "" (no character), "w" (of a word) or "-"; None follows where a match ends.
+    """
+
+    __slots__ = ("before", "following", "steps")
+
+    def __init__(self, steps: frozenset[int], before: str) -> None:
+        self.steps = steps
+        self.before = before
+        self.following: dict[str, _State | None] = {}
 
 
 class Pattern:
@@ -89,38 +101,48 @@ class Pattern:
         if len(pattern) > MOST_CHARACTERS:
             raise InvalidInput(f"the pattern is longer than {MOST_CHARACTERS} characters")
         self._program = _compile(_Parser(pattern).parse())
-        self._cache: dict[tuple[_State, str], _State | None] = {}
+        self._states: dict[tuple[frozenset[int], str], _State] = {}
+        self._held = 0
 
     def first_end(self, text: str) -> int | None:
         """Give the earliest position at which a match ends, or None where there is none."""
-        state: _State = (frozenset(), "")
+        state = self._state(frozenset(), "")
         for position, character in enumerate(text):
-            following = self._next(state, character)
+            try:
+                following = state.following[character]
+            except KeyError:
+                following = self._advance(state, character)
             if following is None:
                 return position
             state = following
-        return len(text) if self._next(state, "") is None else None
-
-    def _next(self, state: _State, character: str) -> _State | None:
-        """Advance over a character ("" is the end of the text); None: a match ends before it."""
-        key = (state, character)
-        if key not in self._cache:
-            if len(self._cache) >= _MOST_CACHED:
-                self._cache.clear()
-            self._cache[key] = self._advance(state, character)
-        return self._cache[key]
+        return len(text) if self._advance(state, "") is None else None
 
     def _advance(self, state: _State, character: str) -> _State | None:
-        steps, before = state
+        """Go over a character ("" is the end of the text); None: a match ends before it."""
+        self._held += 1
         after = _kind(character)
         reached: set[int] = set()
-        for index in self._closure({*steps, 0}, before, after):
+        following: _State | None = None
+        for index in self._closure({*state.steps, 0}, state.before, after):
             step = self._program[index]
             if step is None:
-                return None
+                break
             if isinstance(step, _Character) and character and step.accepts.fullmatch(character):
                 reached.add(index + 1)
-        return frozenset(reached), after
+        else:
+            following = self._state(frozenset(reached), after)
+        state.following[character] = following
+        return following
+
+    def _state(self, steps: frozenset[int], before: str) -> _State:
+        state = self._states.get((steps, before))
+        if state is None:
+            self._held += 1 + len(steps)
+            if self._held > _MOST_HELD:
+                self._states.clear()
+                self._held = 0
+            state = self._states[steps, before] = _State(steps, before)
+        return state
 
     def _closure(self, steps: Iterable[int], before: str, after: str) -> set[int]:
         seen: set[int] = set()
@@ -187,7 +209,10 @@ def _emit_choice(node: _Choice, program: list[_Step]) -> None:
 
 def _emit_repeat(node: _Repeat, program: list[_Step]) -> None:
     for _ in range(node.least):
+        size = len(program)
         _emit(node.node, program)
+        if len(program) == size:  # repeating what is empty adds nothing, and could go on for long
+            return
     if node.most is None:
         fork = len(program)
         program.append(None)

@@ -1,6 +1,6 @@
 r"""How text is cut into the terms of the lexical index, English and Chinese alike.
 
-- A word gives its stem; stop words stay in the index and leave queries (`query_terms`).
+- A word gives its stem; the index leaves stop words out (`content_terms`).
 - An identifier (`POL-358`, `C:\repo\a.py`, `snake_case`, `20.04`, a UUID) gives its parts
   and, joined by a character nobody writes, the whole; camelCase also its lower-case whole.
 - Scripts written without spaces give every bigram, and Han also its single characters
@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 
 from zero_mem.text.stem import stem
 
@@ -26,6 +27,7 @@ JOINER = "\ue000"
 _SLICE = 512
 _CACHED_LENGTH = 64
 _MOST_JOINED = 256
+_LONGEST_TERM = 4096  # FTS5 cuts a token after 32,768 bytes, and a query's would not match
 
 # Scripts without spaces between words: Han, kana, bopomofo, Hangul, Thai, Lao, Burmese, Khmer.
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -94,21 +96,31 @@ def fold(text: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Cut a text into index terms, in order and with repeats; punctuation gives none."""
-    found: list[str] = []
-    if text.isascii():
-        for word in _ASCII_WORDS.findall(text):
-            found += _word_terms(word)
-    else:
-        for word in _WORDS.findall(_normalise(text)):
-            found += _word_terms(word)
-    return found
+    """Cut a text into terms, in order and with repeats; punctuation gives none."""
+    return list(chain.from_iterable(map(_word_terms, _words(text))))
+
+
+def content_terms(text: str) -> list[str]:
+    """Cut a text into the terms that say something: all but stop words, for the index."""
+    # A word never holds white space, and pieces between it repeat: most are looked up whole.
+    if text.isascii() and len(max(pieces := text.split(), key=len, default="")) <= _CACHED_LENGTH:
+        return list(chain.from_iterable(map(_content_of_piece, pieces)))
+    return [term for term in terms(text) if not _says_nothing(term)]
 
 
 def query_terms(text: str) -> list[str]:
     """Cut a query into terms: each once, in order, without stop words if others remain."""
-    unique = list(dict.fromkeys(terms(text)))
-    return [term for term in unique if not _says_nothing(term)] or unique
+    return list(dict.fromkeys(content_terms(text))) or list(dict.fromkeys(terms(text)))
+
+
+def _words(text: str) -> list[str]:
+    return _ASCII_WORDS.findall(text) if text.isascii() else _WORDS.findall(_normalise(text))
+
+
+def _word_terms(word: str) -> Iterable[str]:
+    if len(word) <= _CACHED_LENGTH:
+        return _cached(word)
+    return (term[:_LONGEST_TERM] for term in _cut(word))
 
 
 def _says_nothing(term: str) -> bool:
@@ -117,10 +129,6 @@ def _says_nothing(term: str) -> bool:
     if JOINER in term:
         return STOP_WORDS.issuperset(term.split(JOINER))
     return term in _EMPTY_BIGRAMS or GRAMMAR_CHARACTERS.issuperset(term)
-
-
-def _word_terms(word: str) -> Iterable[str]:
-    return _cached(word) if len(word) <= _CACHED_LENGTH else _cut(word)
 
 
 def _cut(word: str) -> tuple[str, ...]:
@@ -136,6 +144,12 @@ def _cut(word: str) -> tuple[str, ...]:
 
 
 _cached = lru_cache(maxsize=1 << 16)(_cut)
+
+
+@lru_cache(maxsize=1 << 16)
+def _content_of_piece(piece: str) -> tuple[str, ...]:
+    found = (term for word in _ASCII_WORDS.findall(piece) for term in _cached(word))
+    return tuple(term for term in found if not _says_nothing(term))
 
 
 def _part_terms(part: str) -> Iterable[str]:

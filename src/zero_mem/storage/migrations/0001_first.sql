@@ -7,6 +7,8 @@ CREATE TABLE namespace (
     number INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,
     next_id INTEGER NOT NULL DEFAULT 1,
+    highest_id INTEGER NOT NULL DEFAULT 0,
+    positions INTEGER NOT NULL DEFAULT 0,
     sequence INTEGER NOT NULL DEFAULT 0,
     last_at INTEGER NOT NULL DEFAULT 0,
     documents INTEGER NOT NULL DEFAULT 0,
@@ -14,64 +16,60 @@ CREATE TABLE namespace (
     settings TEXT NOT NULL DEFAULT ''
 );
 
--- Bodies live once; records and journal entries point here, so that a purge reaches them.
+-- Bodies live once; journal entries point here, so that a purge reaches them.
 CREATE TABLE body (
     number INTEGER PRIMARY KEY,
     type TEXT NOT NULL,
     bytes BLOB NOT NULL
 );
 
+-- What is read or unique of a record now; the rest is in its last journal entry (`sequence`).
+-- A position is the namespace's number << 32 plus a count, so a namespace is a range of rows.
+-- Terms are prefixed with their namespace's number, so that postings are its own.
 CREATE TABLE record (
     position INTEGER PRIMARY KEY,
     namespace INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    state TEXT NOT NULL,
     memory_id TEXT NOT NULL,
     form TEXT NOT NULL,
     kind TEXT NOT NULL,
     dedupe TEXT,
     task TEXT,
     session TEXT,
-    state TEXT NOT NULL,
     expires_at INTEGER,
     accessed_at INTEGER NOT NULL,
-    access_count INTEGER NOT NULL DEFAULT 0,
-    body INTEGER,
-    fields TEXT NOT NULL,
+    access_count INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    terms TEXT,
     UNIQUE (namespace, memory_id)
 );
-CREATE INDEX record_namespace ON record (namespace, state, form);
+CREATE INDEX record_working ON record (namespace, kind)
+    WHERE form = 'working' AND state = 'active';
 CREATE UNIQUE INDEX record_key ON record (namespace, kind, dedupe)
     WHERE dedupe IS NOT NULL AND state = 'active';
 CREATE INDEX record_task ON record (namespace, task) WHERE task IS NOT NULL;
 CREATE INDEX record_expiry ON record (namespace, expires_at)
     WHERE expires_at IS NOT NULL AND state = 'active';
 
+-- A place is the namespace's number << 32 plus the sequence. `previous` is the sequence of the
+-- same record's entry before: a record's history is a chain. `fields` is the record after the
+-- change, all but its body; `origin` is empty for this store's own changes.
 CREATE TABLE journal (
-    namespace INTEGER NOT NULL,
-    sequence INTEGER NOT NULL,
+    place INTEGER PRIMARY KEY,
+    previous INTEGER NOT NULL,
     "group" INTEGER NOT NULL,
     at INTEGER NOT NULL,
     actor TEXT NOT NULL,
     operation TEXT NOT NULL,
     reason TEXT NOT NULL,
     origin TEXT NOT NULL,
-    memory_id TEXT NOT NULL,
-    parent TEXT NOT NULL,
-    fields TEXT NOT NULL,
     body INTEGER,
-    before_version INTEGER NOT NULL,
-    before_body INTEGER,
-    PRIMARY KEY (namespace, sequence)
-) WITHOUT ROWID;
-CREATE INDEX journal_memory ON journal (namespace, memory_id);
-
--- Terms are prefixed with their namespace's number, so that postings are its own.
-CREATE TABLE unit (
-    position INTEGER PRIMARY KEY,
-    length INTEGER NOT NULL,
-    terms TEXT NOT NULL
+    fields TEXT NOT NULL
 );
+
 CREATE VIRTUAL TABLE lexicon USING fts5 (
-    terms, content = 'unit', content_rowid = 'position', tokenize = 'ascii', columnsize = 0
+    terms, content = 'record', content_rowid = 'position', tokenize = 'ascii', columnsize = 0
 );
 CREATE VIRTUAL TABLE lexicon_term USING fts5vocab (lexicon, row);
 CREATE VIRTUAL TABLE lexicon_instance USING fts5vocab (lexicon, instance);

@@ -1,0 +1,90 @@
+"""The first thing to look at: three operations and a read, then a replay with its report."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from zero_mem.cli.replaying import Options, Result, defect_lines, run
+from zero_mem.cli.session import Session, command
+
+app = typer.Typer()
+
+REPORT: Final = Path("zero-mem-report.html")
+
+_BEFORE: Final = """\
+== Three operations, one read ==
+
+No operation calls a model, and none puts a body into the prompt: each leaves a receipt.
+"""
+
+
+@command(app, "demo", shared=())
+def demo(
+    session: Session,
+    transcripts: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Your own runs, in the place of the samples.",
+            show_default=False,
+        ),
+    ] = None,
+    html: Annotated[
+        Path, typer.Option("--html", metavar="FILE", help="Where the report goes.")
+    ] = REPORT,
+) -> None:
+    """Show what Zero-Mem does, in a minute.
+
+    A walk-through of three operations and a read, then a replay with its report. It stores nothing, sends nothing and calls no model.
+    """
+    typer.echo(_BEFORE)
+    walk_through()
+    result = _own(session, transcripts) if transcripts else _samples(session)
+    result.write_page(html)
+    typer.echo(f"\nThe report, turn by turn: {html.resolve()}")
+
+
+def walk_through() -> None:
+    """Print the design's three lines, each with what it means."""
+    from zero_mem import MemoryStore, ZeroMemRuntime
+
+    runtime = ZeroMemRuntime(MemoryStore())
+    saved = runtime.on_task_start("task-001", "用户正在申请退款，流程到第二步")
+    updated = runtime.on_tool_success("task-001", "退款状态: 审核通过")
+    recalled = runtime.recall_for_prompt(["task-001"])
+    lines = (
+        (f"save receipt: {saved.to_context()}", "the state of the task is stored, not shown"),
+        (f"update receipt: {updated.to_context()}", "a tool's result has replaced it"),
+        (f"recall context: {recalled}", "only now, asked for, does the body enter the prompt"),
+    )
+    for line, meaning in lines:
+        typer.echo(f"{line}\n    {meaning}")
+
+
+def _own(session: Session, transcripts: list[Path]) -> Result:
+    typer.echo("\n== Your own runs ==\n")
+    return _replayed(session, transcripts)
+
+
+def _samples(session: Session) -> Result:
+    typer.echo("\n== A short chat: is memory worth it? ==\n")
+    _replayed(session, [_sample("short.json")])
+    typer.echo("\n== An agent handles a refund over some 30 calls ==\n")
+    return _replayed(session, [_sample("refund.json")])
+
+
+def _sample(name: str) -> Path:
+    with as_file(files("zero_mem.replay").joinpath("samples", name)) as path:
+        return path
+
+
+def _replayed(session: Session, transcripts: list[Path]) -> Result:
+    result = run(session, transcripts, Options(), inspect=True)
+    typer.echo(result.text())
+    for line in defect_lines(result.replay.defects):
+        session.note(line)
+    return result

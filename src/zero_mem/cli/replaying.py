@@ -1,0 +1,321 @@
+"""The command that replays real runs under every strategy and ends in a verdict."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from zero_mem.cli.files import written
+from zero_mem.cli.progress import bar
+from zero_mem.cli.session import Session, command
+from zero_mem.cli.text import clean
+from zero_mem.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from zero_mem.controller.messages import Defect, Transcript
+    from zero_mem.ledger.prices import PriceTable
+    from zero_mem.replay.book import PromptBook
+    from zero_mem.replay.figures import Replay
+    from zero_mem.replay.strategies import Strategy
+    from zero_mem.replay.verdict import Verdict
+
+app = typer.Typer()
+
+_LONG_MESSAGES: Final = 400
+_DEFECTS_SHOWN: Final = 20
+_RESULT: Final = b'{"format": '
+"""How a result that `--json FILE` wrote begins; a transcript does not."""
+
+
+class _ReplayCommand(TyperCommand):
+    """Lets `--json` stand alone, or before the file that it goes to."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_json_target(args))
+
+
+def with_json_target(args: Sequence[str]) -> list[str]:
+    """Write a bare `--json` as `--json=-`: one that no output file follows.
+
+    A file that is there already is an output only if an earlier replay wrote it: a transcript
+    is never overwritten.
+    """
+    given: list[str] = []
+    for place, argument in enumerate(args):
+        following = args[place + 1] if place + 1 < len(args) else None
+        bare = argument == "--json" and not _is_target(following)
+        given.append("--json=-" if bare else argument)
+    return given
+
+
+def _is_target(argument: str | None) -> bool:
+    if argument is None or (argument.startswith("-") and argument != "-"):
+        return False
+    path = Path(argument)
+    if not path.is_file():
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_RESULT)) == _RESULT
+    except OSError:
+        return False
+
+
+@command(app, "replay", shared=(), cls=_ReplayCommand)
+def replay(
+    session: Session,
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Transcripts, JSON or JSON lines, plain or gzip."),
+    ],
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this strategy; may be repeated. All by default."),
+    ] = None,
+    budget: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the tool results' tokens that Zero-Mem may show; may be repeated.",
+        ),
+    ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="A model of the price table, or a price file (FILE:NAME for one of its models).",
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "--encoding", metavar="NAME", help="Whose tokens to count: o200k, gpt-4o …"
+        ),
+    ] = "o200k",
+    json_out: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="[FILE]", help="The result as JSON; alone, to stdout."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="The report as one page to look at."),
+    ] = None,
+    prompts: Annotated[
+        Path | None,
+        typer.Option("--prompts", metavar="FILE", help="Every prompt, whole, as JSON lines."),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Keep the memories in this store; by default nowhere."),
+    ] = None,
+) -> None:
+    """Replay your agent's runs: tokens, cost, verdict.
+
+    Each run goes through every strategy, and one table compares tokens by column, cost, the
+    longest prompt and decision coverage. Reads OpenAI chat messages, OpenAI Responses items, Anthropic messages and Claude Code
+    sessions; the format is detected. What can't be read is said on stderr and left out.
+    Nothing is sent anywhere and no model is called.
+    """
+    session.url = store
+    options = Options(
+        strategies=tuple(strategy or ()),
+        budgets=tuple(budget or ()),
+        prices=prices,
+        model=model,
+        prompts=prompts,
+    )
+    result = run(session, files, options, inspect=html is not None)
+    if json_out is not None:
+        _write_json(json_out, result)
+    if html is not None:
+        result.write_page(html)
+    if json_out is None or str(json_out) != "-":
+        typer.echo(result.text())
+    for line in defect_lines(result.replay.defects):
+        session.note(line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to replay; empty means all there is, or the default."""
+
+    strategies: tuple[str, ...] = ()
+    budgets: tuple[float, ...] = ()
+    prices: str | None = None
+    model: str = "o200k"
+    prompts: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a replay gave, ready to be shown."""
+
+    replay: Replay
+    verdict: Verdict
+    book: PromptBook | None = field(repr=False)
+    source: str
+
+    def text(self) -> str:
+        """Write the table, the notes and the verdict's sentence."""
+        from zero_mem.replay import output
+
+        width = shutil.get_terminal_size((100, 24)).columns
+        parts = [output.plain(output.table(self.replay), width=width), *self._notes()]
+        return clean("\n\n".join([*parts, self.verdict.sentence]))
+
+    def _notes(self) -> list[str]:
+        price = self.replay.price
+        exact = "exact" if self.replay.exact else "estimated, on the safe side"
+        lines = [
+            f"{self.replay.messages:,} messages; tokens: {self.replay.tokenizer}, {exact}; "
+            f"prices: {price.model}, {self.replay.price_date}"
+        ]
+        lines += [f"{o.label}: {o.note}" for o in self.replay.outcomes if o.note]
+        lines += [f"{left.title}: not run; {left.reason}" for left in self.replay.left_out]
+        return ["\n".join(lines)]
+
+    def write_page(self, path: Path) -> None:
+        """Write the report as one HTML page."""
+        from zero_mem.replay.report import report
+
+        page = report(self.replay, self.verdict, book=self.book, source=self.source)
+        with written(path) as file:
+            file.write(page)
+
+
+def run(session: Session, files: Sequence[Path], options: Options, *, inspect: bool) -> Result:
+    """Read the files and replay their runs.
+
+    Args:
+        session: Its store, where it has one, keeps the memories.
+        files: Transcripts.
+        options: How to replay.
+        inspect: Collect prompts for a page.
+
+    Raises:
+        InvalidInput: No file held a run, or an option is wrong.
+    """
+    from zero_mem.replay import engine
+    from zero_mem.replay.book import PromptBook
+    from zero_mem.replay.output import PromptWriter
+    from zero_mem.replay.saving import MemorySaver
+    from zero_mem.replay.strategies import NOT_RUN
+    from zero_mem.replay.verdict import verdict
+    from zero_mem.text.tokens import tokenizer
+
+    table, row = price_table(options.prices)
+    strategies = chosen(options)
+    transcripts, defects = read(session, files)
+    book = PromptBook() if inspect else None
+    with ExitStack() as stack:
+        sinks: list[engine.PromptSink] = [book] if book is not None else []
+        if options.prompts is not None:
+            sinks.append(PromptWriter(stack.enter_context(written(options.prompts))))
+        total = sum(len(transcript.messages) for transcript in transcripts)
+        step = stack.enter_context(bar("replaying", total, long=_LONG_MESSAGES))
+        found = engine.run(
+            transcripts,
+            strategies,
+            tokenizer=tokenizer(options.model),
+            prices=table,
+            model=row,
+            saver=MemorySaver(session.memory) if session.url else None,
+            defects=defects,
+            left_out=NOT_RUN,
+            on_prompt=sinks,
+            on_progress=lambda done, _: step(done),
+        )
+    source = ", ".join(path.name for path in files)
+    return Result(replay=found, verdict=verdict(found), book=book, source=source)
+
+
+def read(session: Session, files: Sequence[Path]) -> tuple[list[Transcript], list[Defect]]:
+    """Read the runs of all files; a file that holds none is a defect if another holds some.
+
+    Raises:
+        InvalidInput: None of them held a run.
+    """
+    from zero_mem.controller.messages import Defect
+    from zero_mem.replay import transcripts
+
+    runs: list[Transcript] = []
+    defects: list[Defect] = []
+    names: set[str] = set()
+    for path in files:
+        try:
+            size = path.stat().st_size if path.is_file() else 0
+            with bar(f"reading {path.name}", size) as step:
+                reading = transcripts.read(path, names=names, progress=lambda done, _: step(done))
+        except InvalidInput as error:
+            if len(files) == 1:
+                raise
+            problem = str(error).removeprefix(f"{path}: ")
+            defects.append(Defect(file=path.name, line=0, record="", problem=problem))
+            continue
+        runs += reading.transcripts
+        defects += reading.defects
+    if not runs:
+        lines = "; ".join(f"{defect.file}: {defect.problem}" for defect in defects)
+        raise InvalidInput(f"nothing to replay: {lines}")
+    return runs, defects
+
+
+def defect_lines(defects: Sequence[Defect]) -> Iterator[str]:
+    """Say what could not be read, each with file and line."""
+    for defect in defects[:_DEFECTS_SHOWN]:
+        place = f"{defect.file}:{defect.line}" if defect.line else defect.file
+        yield f"{place}: {defect.problem}"
+    if len(defects) > _DEFECTS_SHOWN:
+        yield f"… and {len(defects) - _DEFECTS_SHOWN} more; --json lists them all"
+
+
+def chosen(options: Options) -> tuple[Strategy, ...]:
+    """Give the strategies asked for, all by default.
+
+    Raises:
+        InvalidInput: A name is unknown, or a budget is not above 0 and at most 1.
+    """
+    from zero_mem.replay.strategies import BUDGETS, every_strategy
+
+    every = every_strategy(options.budgets or BUDGETS)
+    known = dict.fromkeys(strategy.name for strategy in every)
+    unknown = [name for name in options.strategies if name not in known]
+    if unknown:
+        raise InvalidInput(f"no strategy {unknown[0]!r}; there are {', '.join(known)}")
+    return tuple(s for s in every if not options.strategies or s.name in options.strategies)
+
+
+def price_table(text: str | None) -> tuple[PriceTable, str]:
+    """Give the price table and the row of it that `--prices` names ("" for the default row).
+
+    Raises:
+        InvalidInput: There is no such row, or the file is not a price file.
+    """
+    from zero_mem.ledger.prices import DEFAULT_TABLE, load
+
+    if text is None:
+        return DEFAULT_TABLE, ""
+    name, _, row = text.rpartition(":")
+    path = Path(text) if Path(text).is_file() or not name else Path(name)
+    if path.is_file() or path.suffix in (".json", ".toml"):
+        table = load(path)
+        own = [each for each in table.rows if each not in DEFAULT_TABLE.rows]
+        row = row if name and path == Path(name) else (own[0] if len(own) == 1 else "")
+        return table, table.price(row).model if row else ""
+    return DEFAULT_TABLE, DEFAULT_TABLE.price(text).model
+
+
+def _write_json(path: Path, result: Result) -> None:
+    from zero_mem.replay.output import as_json
+
+    with written(path) as file:
+        json.dump(as_json(result.replay, result.verdict), file, allow_nan=False)
+        file.write("\n")

@@ -1,0 +1,172 @@
+"""What the commands share: the store, the namespace, how to print, and how to fail."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from typing import Annotated, Any, TypeAlias, get_type_hints
+
+import typer
+
+from zero_mem.cli.failures import exit_code
+from zero_mem.cli.text import clean
+from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
+from zero_mem.exchange import json_line
+from zero_mem.memory import URL_VARIABLE, Memory
+from zero_mem.space import Namespace
+from zero_mem.types import Path
+
+NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
+DEFAULT_NAMESPACE = ("default",)
+
+Store: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar=URL_VARIABLE,
+        help="The store, such as sqlite:///agent.db; by default the user's own file.",
+    ),
+]
+Space: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        "-n",
+        metavar="A/B",
+        envvar=NAMESPACE_VARIABLE,
+        help="The namespace, segments with / between, or a JSON list; `default` by default.",
+    ),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, on one line.")]
+
+_SHARED: dict[str, Any] = {"store": Store, "namespace": Space, "as_json": AsJson}
+
+
+class Session:
+    """One run of a command; the store is opened when it is first asked for."""
+
+    def __init__(
+        self, *, store: str | None = None, namespace: str | None = None, as_json: bool = False
+    ) -> None:
+        self.url = store
+        self.named = None if namespace is None else parse_namespace(namespace)
+        self.as_json = as_json
+
+    @cached_property
+    def memory(self) -> Memory:
+        """The store."""
+        return Memory.open(self.url, actor="cli")
+
+    @property
+    def space(self) -> Namespace:
+        """The namespace given, or the default one."""
+        return self.memory.namespace(*(self.named or DEFAULT_NAMESPACE))
+
+    def close(self) -> None:
+        """Close the store, if it was opened."""
+        if "memory" in self.__dict__:
+            self.memory.close()
+
+    def show(self, value: Any, text: str) -> None:
+        """Print the value as one line of JSON, or the text for people."""
+        typer.echo(json_line(value) if self.as_json else text, nl=not self.as_json)
+
+    def note(self, text: str) -> None:
+        """Say something beside the result."""
+        typer.echo(clean(text), err=True)
+
+    def failed(self, error: ZeroMemError) -> None:
+        """Say on stderr what went wrong and what to do."""
+        if self.as_json:
+            fields = {"error": type(error).__name__, "message": str(error)}
+            typer.echo(json_line(fields), err=True, nl=False)
+            return
+        typer.echo(f"zero-mem: {clean(str(error))}", err=True)
+        if isinstance(error, NotFound):
+            place = "/".join(self.named or DEFAULT_NAMESPACE)
+            typer.echo(f"(looked in namespace {place}; --namespace names another)", err=True)
+
+
+def command(
+    app: typer.Typer,
+    name: str,
+    *,
+    shared: tuple[str, ...] = ("store", "namespace", "as_json"),
+    **options: Any,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command; it gets a `Session`, and its errors become exit codes.
+
+    Args:
+        app: Where the command goes.
+        name: Its name.
+        shared: Which of the options `store`, `namespace` and `as_json` it takes; they go
+            into the session.
+        options: Passed on to typer.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        def run(**values: Any) -> None:
+            chosen = {name: values.pop(name) for name in shared}
+            _run(function, chosen, values)
+
+        _describe(run, function, shared)
+        app.command(name, **options)(run)
+        return function
+
+    return register
+
+
+def _run(function: Callable[..., None], chosen: dict[str, Any], values: dict[str, Any]) -> None:
+    session = Session(as_json=bool(chosen.get("as_json")))
+    try:
+        session = Session(**chosen)
+        function(session, **values)
+    except ZeroMemError as error:
+        session.failed(error)
+        raise typer.Exit(exit_code(error)) from None
+    finally:
+        session.close()
+
+
+def _describe(
+    run: Callable[..., None], function: Callable[..., None], shared: tuple[str, ...]
+) -> None:
+    """Give the command the parameters of the function, without its session, and the shared ones."""
+    hints = get_type_hints(function, include_extras=True)
+    own = list(inspect.signature(function).parameters.values())[1:]
+    parameters = [
+        each.replace(annotation=hints[each.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for each in own
+    ]
+    for name in shared:
+        default = False if name == "as_json" else None
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_SHARED[name]
+            )
+        )
+    run.__doc__, run.__name__ = function.__doc__, function.__name__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+
+
+def parse_namespace(text: str) -> Path:
+    """Read `a/b`, or a JSON list where a segment holds a slash."""
+    if not text.startswith("["):
+        return tuple(text.split("/"))
+    try:
+        segments = json.loads(text)
+    except ValueError:
+        raise InvalidInput("--namespace begins with [ and is no JSON list of strings") from None
+    if isinstance(segments, list) and all(isinstance(segment, str) for segment in segments):
+        return tuple(segments)
+    raise InvalidInput("--namespace begins with [ and is no JSON list of strings")
+
+
+def on_terminal() -> bool:
+    """Tell whether a person may be watching what goes to stderr."""
+    return sys.stderr.isatty()

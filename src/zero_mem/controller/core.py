@@ -1,0 +1,288 @@
+"""The offload decision: what stands in a prompt in the place of a tool result.
+
+Decided once, when the result comes in, from the messages up to it, and final: earlier
+messages are never rewritten, so the prompt's prefix stays what it was. A short result
+stays as it is, one that fits is written in the compact lossless form, of any other a
+receipt stays with the part that is most likely to be needed.
+
+    offloader = Offloader(share=0.25, tokenizer=tokenizer("o200k"))
+    for message in history:
+        if message.role == "tool":
+            insertion = offloader.insert(message, memory_id)
+        else:
+            offloader.observe(message)
+
+The state is a function of the messages and of the inserted texts. After a restart the
+history is fed again, with `adopt` for each result whose text is on record; what follows is
+decided as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from zero_mem import handles
+from zero_mem.controller import lines
+from zero_mem.controller.compact import encode, parse
+from zero_mem.controller.definitions import READ_TOOL
+from zero_mem.controller.extract import extract
+from zero_mem.controller.interest import Interest
+from zero_mem.controller.messages import Message
+from zero_mem.errors import InvalidInput
+from zero_mem.text.tokens import Tokenizer
+
+Kind: TypeAlias = Literal["verbatim", "compact", "extract"]
+
+RECEIPT_KIND: Final = "tool_result"
+MAX_VERBATIM: Final = 20  # tokens; below about twice a receipt an extract saves nothing
+_LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
+
+_THRESHOLD: Final = (0.095, 0.15, 11.5)  # of merit: at this share, and how it falls with it
+_SMOOTHING: Final = 3000  # tokens; how long the accounts of a young run are not trusted
+_HORIZON: Final = 2  # calls ahead that the accounts assume for what stands now
+_WIDEST: Final = 5.0  # the threshold moves by at most this factor
+_RESERVE: Final = 1500  # tokens that a column is expected to grow by, for the hard limit
+_SLACK: Final = 1.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of an inserted text and the reason why it stands there."""
+
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insertion:
+    """What stands in the place of a tool result.
+
+    `receipt` is the receipt line within `text`, empty where there is none. `left_out` is
+    the number of values (of JSON) or lines (of text) that are not shown. `tokens` counts
+    `text`, `original` the result.
+    """
+
+    text: str
+    memory_id: str
+    receipt: str
+    kind: Kind
+    left_out: int
+    spans: tuple[Span, ...]
+    tokens: int
+    original: int
+
+
+class Offloader:
+    """Decides for each tool result of one conversation, in order, what is inserted.
+
+    Args:
+        share: the part of the tool results' tokens, summed over all calls, that may stand
+            in the prompts; above 0 and at most 1.
+        tokenizer: counts tokens; a replay with another one decides otherwise.
+        max_verbatim: results up to so many tokens stay as they are.
+        exempt: tools whose results are never offloaded: those that read memory.
+    """
+
+    def __init__(
+        self,
+        *,
+        share: float,
+        tokenizer: Tokenizer,
+        max_verbatim: int = MAX_VERBATIM,
+        exempt: Collection[str] = (READ_TOOL,),
+    ) -> None:
+        if not 0 < share <= 1:
+            raise InvalidInput(f"share is {share}; it has to be above 0 and at most 1")
+        if max_verbatim < 0:
+            raise InvalidInput(f"max_verbatim is {max_verbatim}; it can't be negative")
+        self._share = share
+        self._count = tokenizer.count
+        self._max_verbatim = max_verbatim
+        self._exempt = frozenset(exempt)
+        self._accounts = _Accounts(share)
+        self._interest = Interest()
+        self._speech: Counter[str] = Counter()
+        self._known: set[str] = set()
+
+    def observe(self, message: Message) -> None:
+        """Take the next message, one that is not a tool result."""
+        if message.role == "tool":
+            raise InvalidInput("a tool result is given to insert or adopt, not to observe")
+        if message.role == "assistant":
+            self._accounts.call()
+        self._interest.hear(message)
+        said = " ".join((message.text, *(call.arguments for call in message.calls)))
+        self._speech = _faded(self._speech)
+        for word in set(lines.words(said)):
+            self._speech[word] += 1.0
+        self._known |= lines.names(said)
+
+    def insert(self, message: Message, memory_id: str) -> Insertion:
+        """Decide what stands in the place of a tool result, and count it in.
+
+        Args:
+            message: the result; parts that are not text are not looked at.
+            memory_id: the memory that holds it whole.
+        """
+        value = _json(message.text)
+        insertion = self._decide(message, memory_id, value)
+        self._account(message.text, value, insertion.text, insertion.original, insertion.tokens)
+        return insertion
+
+    def adopt(self, message: Message, text: str) -> None:
+        """Count in a result whose insertion was decided before, by the text then inserted."""
+        original = self._count(message.text)
+        self._account(message.text, _json(message.text), text, original, self._count(text))
+
+    def _account(self, raw: str, value: Any, text: str, original: int, tokens: int) -> None:
+        self._accounts.result(original, tokens)
+        if value is not None:
+            self._interest.show(value, text)
+        self._known |= lines.names(text)
+
+    def _decide(self, message: Message, memory_id: str, value: Any) -> Insertion:
+        original = self._count(message.text)
+        plain = self._verbatim(message, memory_id, original)
+        if original <= self._max_verbatim or message.tool in self._exempt:
+            return plain
+        limit = self._accounts.limit(original)
+        whole = plain if value is None else self._compact(plain, value)
+        part = self._part(message.text, value, memory_id, original, limit)
+        if value is None and whole.tokens <= limit:
+            return whole
+        return whole if whole.tokens <= part.tokens else part
+
+    def _verbatim(self, message: Message, memory_id: str, original: int) -> Insertion:
+        text = message.text if message.tool in self._exempt else handles.escape(message.text)
+        return Insertion(
+            text=text,
+            memory_id=memory_id,
+            receipt="",
+            kind="verbatim",
+            left_out=0,
+            spans=(Span(start=0, end=len(text), reason="the whole result: it is short"),),
+            tokens=original if text == message.text else self._count(text),
+            original=original,
+        )
+
+    def _compact(self, plain: Insertion, value: Any) -> Insertion:
+        try:
+            text = handles.escape(encode(value))
+        except InvalidInput:
+            return plain
+        tokens = self._count(text)
+        if tokens >= plain.tokens:
+            return plain
+        return Insertion(
+            text=text,
+            memory_id=plain.memory_id,
+            receipt="",
+            kind="compact",
+            left_out=0,
+            spans=(Span(start=0, end=len(text), reason="the whole result in compact form"),),
+            tokens=tokens,
+            original=plain.original,
+        )
+
+    def _part(
+        self, raw: str, value: Any, memory_id: str, original: int, limit: int
+    ) -> Insertion:
+        receipt = f"{handles.render(memory_id)} save ({RECEIPT_KIND})"
+        room = limit - self._count(receipt) - 4
+        if value is None:
+            pieces, left_out = self._text_part(raw, room)
+        else:
+            pieces, left_out = self._json_part(value, room)
+        head = receipt if not left_out else f"{receipt} +{left_out}"
+        spans = [Span(start=0, end=len(head), reason="receipt")]
+        text = head
+        for piece, reason in pieces:
+            spans.append(Span(start=len(text), end=len(text) + 1 + len(piece), reason=reason))
+            text += "\n" + piece
+        return Insertion(
+            text=text,
+            memory_id=memory_id,
+            receipt=receipt,
+            kind="extract",
+            left_out=left_out,
+            spans=tuple(spans),
+            tokens=self._count(text),
+            original=original,
+        )
+
+    def _json_part(self, value: Any, room: int) -> tuple[list[tuple[str, str]], int]:
+        found = extract(
+            value,
+            self._interest,
+            count=self._count,
+            threshold=self._accounts.threshold(),
+            limit=room,
+        )
+        text = handles.escape(found.text)
+        return ([(text, found.reason)] if text else []), found.left_out
+
+    def _text_part(self, raw: str, room: int) -> tuple[list[tuple[str, str]], int]:
+        found = lines.extract_lines(
+            raw, speech=self._speech, known=self._known, count=self._count, limit=room
+        )
+        pieces, expected = [], 1
+        for line in found.lines:
+            if line.number != expected:
+                pieces.append((f"@{line.number}", "where the next line stands"))
+            pieces.append((handles.escape(line.text), line.reason))
+            expected = line.number + 1
+        return pieces, found.left_out
+
+
+@dataclass(slots=True)
+class _Accounts:
+    """Tokens of the tool column, in full and as inserted, now and summed over calls."""
+
+    share: float
+    full: int = 0
+    sent: int = 0
+    full_sum: int = 0
+    sent_sum: int = 0
+
+    def call(self) -> None:
+        """Count the prompt of one LLM call."""
+        self.full_sum += self.full
+        self.sent_sum += self.sent
+
+    def result(self, original: int, tokens: int) -> None:
+        """Count a result in."""
+        self.full += original
+        self.sent += tokens
+
+    def threshold(self) -> float:
+        """Give the merit that a part of a JSON result needs: more when the run is over budget."""
+        least, at, fall = _THRESHOLD
+        spent = self.sent_sum + _HORIZON * self.sent + self.share * _SMOOTHING
+        full = self.full_sum + _HORIZON * self.full + _SMOOTHING
+        pressure = spent / full / self.share
+        bounded = min(_WIDEST, max(1 / _WIDEST, pressure))
+        return least * math.exp(-fall * (self.share - at)) * bounded
+
+    def limit(self, original: int) -> int:
+        """Give the most tokens that the next result's insertion may take."""
+        column = self.full + original + _RESERVE
+        return max(0, int(_SLACK * self.share * column) - self.sent)
+
+
+def _json(text: str) -> Any:
+    """Parse a result that is a JSON object or array, or give None."""
+    if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return parse(text)
+    except ValueError:
+        return None
+
+
+def _faded(speech: Counter[str]) -> Counter[str]:
+    return Counter({word: weight * 0.8 for word, weight in speech.items() if weight > 0.1})

@@ -1,0 +1,176 @@
+"""A verbatim part of a text result: whole lines, those most likely to be needed.
+
+A line is worth the new identifiers and paths that it brings, the words that it shares with
+the conversation (rare ones of the result more), and a share of its neighbours' worth. Each
+identifier counts where it first stands. Lines are quoted whole or left out.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}|[0-9]{3,}|[\u4e00-\u9fff\u3040-\u30ff]{2}")
+_PATH: Final = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
+_TELLING: Final = re.compile(r"[_0-9/]|[a-z][A-Z]")
+_HUMP: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|[0-9]{3,}")
+_DEFINES: Final = re.compile(
+    r"\b(?:def|class|func|function|fn|struct|enum|interface|type|const|trait|impl|var|let)\b"
+)
+_ALARM: Final = re.compile(r"(?i)\b(?:error|exception|traceback|failed|fatal|assert\w*)\b|错误|失败")
+
+LONGEST_LINE: Final = 600  # characters; a longer line is read, not quoted
+_MOST_LINES: Final = 20_000
+_PER_COST: Final = 0.75
+_NEW: Final = 1.0
+_SPOKEN: Final = 0.5
+_NEIGHBOUR: Final = 0.3
+_DEFINING: Final = 1.6
+_ALARMING: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One kept line: its number from 1, its text, and why it is kept."""
+
+    number: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineExtract:
+    """The kept lines in order, and how many lines the text has."""
+
+    lines: tuple[Line, ...]
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        """How many lines are not shown."""
+        return self.total - len(self.lines)
+
+
+def names(text: str) -> set[str]:
+    """Give the identifiers and paths of a text that tell something."""
+    found = {name for name in _NAME.findall(text) if len(name) >= 6 and _TELLING.search(name)}
+    found.update(_PATH.findall(text))
+    return found
+
+
+def words(text: str) -> Iterator[str]:
+    """Give the words of a text in lower case, identifiers also by their parts."""
+    for name in _NAME.findall(text):
+        yield name.lower()
+        for part in _HUMP.findall(name):
+            if len(part) < len(name):
+                yield part.lower()
+
+
+def extract_lines(
+    text: str,
+    *,
+    speech: Counter[str],
+    known: Collection[str],
+    count: Callable[[str], int],
+    limit: int,
+) -> LineExtract:
+    """Choose the lines that are most likely to be needed.
+
+    Args:
+        text: the result.
+        speech: how much each word was said, the newest messages counting more.
+        known: identifiers and paths that the conversation or an earlier extract shows.
+        count: counts tokens.
+        limit: the most tokens of the kept lines with their numbers.
+    """
+    lines = text.split("\n")
+    candidates = _candidates(lines[:_MOST_LINES], speech, known)
+    kept = _greedy(candidates, set(known), count, limit)
+    chosen = tuple(
+        Line(number=line.at + 1, text=lines[line.at], reason=line.reason)
+        for line in sorted(kept, key=lambda line: line.at)
+    )
+    return LineExtract(lines=chosen, total=len(lines))
+
+
+@dataclass(slots=True)
+class _Candidate:
+    at: int
+    text: str
+    names: frozenset[str]
+    relevance: float
+    factor: float
+    cost: float
+    reason: str = ""
+
+    def merit(self, known: Collection[str]) -> float:
+        new = sum(1 for name in self.names if name not in known)
+        worth = (_NEW * new + self.relevance) * self.factor
+        return worth / self.cost**_PER_COST
+
+
+def _candidates(
+    lines: list[str], speech: Counter[str], known: Collection[str]
+) -> list[_Candidate]:
+    bags = [set(words(line)) if len(line) <= LONGEST_LINE else set() for line in lines]
+    frequency = Counter(word for bag in bags for word in bag)
+    own = [_relevance(bag, speech, frequency, len(lines)) for bag in bags]
+    found = []
+    for at, line in enumerate(lines):
+        if not bags[at]:
+            continue
+        near = max(own[at - 1] if at else 0.0, own[at + 1] if at + 1 < len(own) else 0.0)
+        factor = _DEFINING if _DEFINES.search(line) else 1.0
+        factor *= _ALARMING if _ALARM.search(line) else 1.0
+        relevance = _SPOKEN * (own[at] + _NEIGHBOUR * near)
+        cost = 2 + len(line) / 3.5
+        found.append(_Candidate(at, line, frozenset(names(line)), relevance, factor, cost))
+    return found
+
+
+def _relevance(
+    bag: Iterable[str], speech: Counter[str], frequency: Counter[str], total: int
+) -> float:
+    return sum(
+        math.log(1 + total / frequency[word]) * min(1.0, speech[word])
+        for word in bag
+        if word in speech
+    )
+
+
+def _greedy(
+    candidates: list[_Candidate], known: set[str], count: Callable[[str], int], limit: int
+) -> list[_Candidate]:
+    """Take the best line again and again; merits only fall, so a stale one is looked at anew."""
+    heap = [(-line.merit(known), index) for index, line in enumerate(candidates)]
+    heapq.heapify(heap)
+    kept: list[_Candidate] = []
+    left = limit
+    while heap and left > 0:
+        merit, index = heapq.heappop(heap)
+        line = candidates[index]
+        now = -line.merit(known)
+        if heap and now > heap[0][0]:
+            heapq.heappush(heap, (now, index))
+            continue
+        if now >= 0:
+            break
+        cost = count(line.text) + 3
+        if cost > left:
+            continue
+        line.reason = _reason(line, known)
+        known |= line.names
+        left -= cost
+        kept.append(line)
+    return kept
+
+
+def _reason(line: _Candidate, known: Collection[str]) -> str:
+    new = sum(1 for name in line.names if name not in known)
+    return f"{new} new names" if new else "speaks of what was said"
