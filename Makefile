@@ -5,7 +5,6 @@ SHELL := /bin/sh
 
 BIN := .venv/bin
 READY := .venv/.ready
-SAMPLES := src/zero_mem/replay/samples
 REPORT := report.html
 
 .PHONY: help
@@ -21,20 +20,7 @@ setup: $(READY) ## make .venv (the other commands do it by themselves)
 
 .PHONY: demo
 demo: $(READY) ## the walk-through and a replay; FILES="run.jsonl …" replays your own runs
-	@echo '== Three operations, one read =='
-	@$(BIN)/python examples/walkthrough.py
-ifdef FILES
-	@$(BIN)/zero-mem replay $(FILES) --html $(REPORT)
-else
-	@echo
-	@echo '== A short chat: is memory worth it? =='
-	@$(BIN)/zero-mem replay $(SAMPLES)/short.json
-	@echo
-	@echo '== An agent handles a refund over some 30 calls =='
-	@$(BIN)/zero-mem replay $(SAMPLES)/refund.json --html $(REPORT)
-endif
-	@echo
-	@echo 'The report, turn by turn: $(CURDIR)/$(REPORT)'
+	@$(BIN)/zero-mem demo $(FILES) --html $(REPORT)
 
 .PHONY: test
 test: $(READY) ## every test but the long ones (at most 10 minutes)

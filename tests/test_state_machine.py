@@ -129,11 +129,10 @@ class Twins(RuleBasedStateMachine):
         self.spaces_used = set[tuple[str, ...]]()
 
     def teardown(self) -> None:
-        self.everything_is_equal()
-        for store in self.stores:
-            store.close()
-        assert file_faults(self.path) == []
-        self.folder.cleanup()
+        with self.folder:
+            for store in self.stores:
+                store.close()
+            assert file_faults(self.path) == []
 
     def both(self, path: tuple[str, ...], call: Call) -> Any:
         """Do the same to both, and see the same come out of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -42,7 +41,9 @@ for group in (writing, reading, journal, forgetting, explaining, exchanging, rep
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"zero-mem {installed_version('zero-mem')}")
+        from importlib.metadata import version  # 15 ms that no other command needs
+
+        typer.echo(f"zero-mem {version('zero-mem')}")
         raise typer.Exit
 
 

@@ -39,7 +39,8 @@ def demo(
 ) -> None:
     """Show what Zero-Mem does, in a minute.
 
-    A walk-through of three operations and a read, then a replay with its report. It stores nothing, sends nothing and calls no model.
+    A walk-through of three operations and a read, then a replay with its report. It stores nothing,
+    sends nothing and calls no model.
     """
     typer.echo(_BEFORE)
     walk_through()

@@ -40,8 +40,8 @@ def export(
 ) -> None:
     """Write memories as JSON lines, for import.
 
-    One line is one memory with all its fields. Without --namespace every namespace of the store is written; without a filter, active and
-    archived memories.
+    One line is one memory with all its fields. Without --namespace every namespace of the store is
+    written; without a filter, active and archived memories.
     """
     found = inputs.conditions(where, kind=kind, tag=tag, session=of_session, task=task, state=state)
     memory = session.memory
@@ -68,8 +68,8 @@ def import_(
 ) -> None:
     """Read memories that export wrote.
 
-    Reading a file twice changes nothing. Each goes to the namespace that it came from, or all to --namespace. Ids stay, unless one
-    is taken and --on-conflict renumber is given.
+    Reading a file twice changes nothing. Each goes to the namespace that it came from, or all to
+    --namespace. Ids stay, unless one is taken and --on-conflict renumber is given.
     """
     report = ImportReport()
     choice = _on_conflict(on_conflict)

@@ -85,7 +85,8 @@ def rollback(
 ) -> None:
     """Bring a memory, a task or more back to what it was.
 
-    To a version or a moment, or to before an operation; it is a new change. Going back can be undone by another rollback. The whole namespace needs --yes.
+    To a version or a moment, or to before an operation; it is a new change. Going back can be
+    undone by another rollback. The whole namespace needs --yes.
     """
     if memory_id is None and task is None and operation is None and not yes:
         raise InvalidInput("this rolls the whole namespace back; add --yes, or name an id")

@@ -102,7 +102,8 @@ def recall(
 ) -> None:
     """Recall what a query needs, in few tokens.
 
-    The result is what a prompt would carry: compact lines under a budget of tokens. It ends with 1 where nothing is recalled.
+    The result is what a prompt would carry: compact lines under a budget of tokens. It ends with 1
+    where nothing is recalled.
     """
     found = inputs.conditions(where, kind=kind, tag=tag, session=of_session, task=task)
     result = session.space.recall(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -119,10 +120,10 @@ def replay(
 ) -> None:
     """Replay your agent's runs: tokens, cost, verdict.
 
-    Each run goes through every strategy, and one table compares tokens by column, cost, the
-    longest prompt and decision coverage. Reads OpenAI chat messages, OpenAI Responses items, Anthropic messages and Claude Code
-    sessions; the format is detected. What can't be read is said on stderr and left out.
-    Nothing is sent anywhere and no model is called.
+    Each run goes through every strategy, and one table compares tokens by column, cost, the longest
+    prompt and decision coverage. Reads OpenAI chat messages, OpenAI Responses items, Anthropic
+    messages and Claude Code sessions; the format is detected. What can't be read is said on stderr
+    and left out. Nothing is sent anywhere and no model is called.
     """
     session.url = store
     options = Options(
@@ -169,7 +170,8 @@ class Result:
 
         width = shutil.get_terminal_size((100, 24)).columns
         parts = [output.plain(output.table(self.replay), width=width), *self._notes()]
-        return clean("\n\n".join([*parts, self.verdict.sentence]))
+        sentence = textwrap.fill(clean(self.verdict.sentence), width=min(width, 100))
+        return clean("\n\n".join([*parts, sentence]))
 
     def _notes(self) -> list[str]:
         price = self.replay.price

@@ -80,7 +80,8 @@ def save(
 ) -> None:
     """Store a memory, or update the one of that id or key.
 
-    With the same id, or the same kind and key, a save updates. The body is an argument, - for stdin, or --file. The receipt that is printed holds no body.
+    With the same id, or the same kind and key, a save updates. The body is an argument, - for
+    stdin, or --file. The receipt that is printed holds no body.
     """
     receipt = session.space.save(
         inputs.body(content, file, as_json=as_json_body, media_type=media_type),
@@ -173,7 +174,8 @@ def delete(
 ) -> None:
     """Delete memories; history keeps them.
 
-    Those named, or with --yes all that a filter matches. Their history stays, and restore or rollback brings them back; purge erases.
+    Those named, or with --yes all that a filter matches. Their history stays, and restore or
+    rollback brings them back; purge erases.
     """
     found = inputs.conditions(where, kind=kind, tag=tag, session=of_session, task=task)
     space = session.space

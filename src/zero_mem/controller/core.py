@@ -41,12 +41,15 @@ RECEIPT_KIND: Final = "tool_result"
 MAX_VERBATIM: Final = 20  # tokens; below about twice a receipt an extract saves nothing
 _LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
 
-_THRESHOLD: Final = (0.095, 0.15, 11.5)  # of merit: at this share, and how it falls with it
+_THRESHOLD: Final = (0.128, 0.15, 9.6)  # of merit: at this share, and how it falls with it
 _SMOOTHING: Final = 3000  # tokens; how long the accounts of a young run are not trusted
 _HORIZON: Final = 2  # calls ahead that the accounts assume for what stands now
 _WIDEST: Final = 5.0  # the threshold moves by at most this factor
 _RESERVE: Final = 1500  # tokens that a column is expected to grow by, for the hard limit
 _SLACK: Final = 1.3
+_TEXT_RESERVE: Final = 300
+_TEXT_POWER: Final = 0.6
+_TEXT_STEER: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +153,7 @@ class Offloader:
         plain = self._verbatim(message, memory_id, original)
         if original <= self._max_verbatim or message.tool in self._exempt:
             return plain
-        limit = self._accounts.limit(original)
+        limit = (self._accounts.text_limit if value is None else self._accounts.limit)(original)
         whole = plain if value is None else self._compact(plain, value)
         part = self._part(message.text, value, memory_id, original, limit)
         if value is None and whole.tokens <= limit:
@@ -248,6 +251,7 @@ class _Accounts:
     sent: int = 0
     full_sum: int = 0
     sent_sum: int = 0
+    sizes: float = 0.0
 
     def call(self) -> None:
         """Count the prompt of one LLM call."""
@@ -258,6 +262,7 @@ class _Accounts:
         """Count a result in."""
         self.full += original
         self.sent += tokens
+        self.sizes += original**_TEXT_POWER
 
     def threshold(self) -> float:
         """Give the merit that a part of a JSON result needs: more when the run is over budget."""
@@ -269,9 +274,16 @@ class _Accounts:
         return least * math.exp(-fall * (self.share - at)) * bounded
 
     def limit(self, original: int) -> int:
-        """Give the most tokens that the next result's insertion may take."""
+        """Give the most tokens that a JSON result's insertion may take, as a safeguard."""
         column = self.full + original + _RESERVE
         return max(0, int(_SLACK * self.share * column) - self.sent)
+
+    def text_limit(self, original: int) -> int:
+        """Give the tokens for a text result: long ones get a smaller part than short ones."""
+        sizes = self.sizes + original**_TEXT_POWER
+        scale = self.share * (self.full + original + _TEXT_RESERVE) / sizes
+        spent = self.share * (self.full + _SMOOTHING) / (self.sent + self.share * _SMOOTHING)
+        return int(scale * original**_TEXT_POWER * min(_WIDEST, spent) ** _TEXT_STEER)
 
 
 def _json(text: str) -> Any:

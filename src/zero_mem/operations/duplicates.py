@@ -71,12 +71,12 @@ def _pairs(sets: list[frozenset[str]]) -> Iterable[tuple[int, int]]:
     """Pair records that could be near-equal: equal sets, and those that share a rare term."""
     equal: dict[frozenset[str], int] = {}
     holders: dict[str, list[int]] = defaultdict(list)
-    for place, terms in enumerate(sets):
-        if terms in equal:
-            yield equal[terms], place
+    for place, words in enumerate(sets):
+        if words in equal:
+            yield equal[words], place
             continue
-        equal[terms] = place
-        for term in terms:
+        equal[words] = place
+        for term in words:
             holders[term].append(place)
     for places in holders.values():
         if len(places) <= _MOST_SHARED:

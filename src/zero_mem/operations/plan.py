@@ -25,7 +25,7 @@ from zero_mem.operations.requests import (
 from zero_mem.operations.tasks import open_tasks
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.storage.base import Change, Decision, EndedBy, NamespaceRow, Stored, Transaction
-from zero_mem.storage.codec import encode_body, encode_fields, sealed
+from zero_mem.storage.codec import encode_body, encode_fields
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import (
     Body,
@@ -317,10 +317,10 @@ class Plan:
         """Make a new record, or a new life of one that had ended under the same id."""
         if gone is not None and request.memory_id is None:
             gone = None
-        memory_id = request.memory_id or self._reserved(request.reserved) or self.new_id()
-        if request.memory_id is not None:
-            self._note_id(memory_id)
-        at = from_micros(self._at)
+        memory_id = request.memory_id or request.reserved or self.new_id()
+        if gone is None:
+            self._take_id(request)
+        now = self.now
         record = MemoryRecord(
             uid=gone.record.uid if gone else secrets.token_hex(16),
             memory_id=memory_id,
@@ -335,41 +335,40 @@ class Plan:
             session=request.session,
             speaker=request.speaker,
             source=request.source,
-            created_at=request.created_at or self.now,
-            recorded_at=at,
-            updated_at=self.now,
-            accessed_at=self.now,
-            expires_at=request.expiry.moment(self.now),
+            created_at=request.created_at or now,
+            recorded_at=from_micros(self._at),
+            updated_at=now,
+            accessed_at=now,
+            expires_at=request.expiry.moment(now),
             invalidated_by=request.invalidated_by or (),
             version=gone.record.version + 1 if gone else 1,
         )
         self._make_room(record)
         after = Stored(
             record=record,
-            position=gone.position if gone else 0,
+            position=gone.position if gone else self.row.new_position(),
             dedupe=dedupe,
             lifetime=request.expiry.micros,
         )
         self._commit("save", gone, after, content=request.content)
         return self.receipt("save", record)
 
-    def _reserved(self, memory_id: str | None) -> str | None:
-        if memory_id is not None and self.stored(memory_id) is not None:
-            raise Conflict(f"memory id {memory_id} was taken before this queued write was applied")
-        return memory_id
+    def _take_id(self, request: SaveRequest) -> None:
+        """Note an id that this plan did not make, so that the generator never gives it."""
+        if request.reserved is not None and self.stored(request.reserved) is not None:
+            raise Conflict(f"memory id {request.reserved} was taken since it was promised")
+        given = request.memory_id
+        # The generator never gets as far as longer ones.
+        if given is not None and given.isdecimal() and len(given) <= 15:
+            self.row.highest_id = max(self.row.highest_id, int(given))
 
     def new_id(self) -> str:
-        """Take the next number that no record of the namespace has or had."""
+        """Take the next number that no record of the namespace has or had as its id."""
         while True:
             number, self.row.next_id = self.row.next_id, self.row.next_id + 1
             # Only up to the highest number that a caller took can one be taken already.
             if number > self.row.highest_id or self.stored(str(number)) is None:
                 return str(number)
-
-    def _note_id(self, memory_id: str) -> None:
-        # The generator never gets as far as longer ones.
-        if memory_id.isdecimal() and len(memory_id) <= 15:
-            self.row.highest_id = max(self.row.highest_id, int(memory_id))
 
     def _merge(self, current: Stored, target: MemoryRecord, expiry: Expiry) -> MemoryReceipt:
         """Write an update, unless everything is as it should be already."""
@@ -507,7 +506,8 @@ class Plan:
         self.row.sequence += 1
         self.row.last_at = self._at
         old = before.record.content if before else None
-        after, fields = _sealed(before, after, self.row.sequence)
+        parent = before.digest if before else ""
+        after = after._replace(sequence=self.row.sequence, parent=parent)
         change = Change(
             operation=operation,
             group=self._group,
@@ -517,7 +517,7 @@ class Plan:
             before=before,
             after=after,
             body_changed=content is not None and content is not old,
-            fields=fields,
+            fields=encode_fields(after),
         )
         self.changes.append(change)
         for scope in self._counts:
@@ -671,26 +671,11 @@ def _check_same(stored: Stored | None, request: SaveRequest) -> None:
         raise Conflict(f"memory {record.memory_id} does not have the key {request.key!r}")
 
 
-def _use(stored: Stored) -> tuple[datetime, int, bool, int]:
+def _use(stored: Stored) -> tuple[datetime, int, int]:
     """Order records by last use, then by how often they were recalled, then by age."""
     record = stored.record
     last = max(record.updated_at, record.accessed_at)
-    return last, record.access_count, stored.position == 0, stored.position
-
-
-def _sealed(before: Stored | None, after: Stored, sequence: int) -> tuple[Stored, str]:
-    """Chain a version to its parent by a digest: equal digests mean equal histories.
-
-    Returns:
-        The record with its digest and sequence, and all of it as it is written down.
-    """
-    kind, body = encode_body(after.record.content)
-    fields = encode_fields(after)
-    parent = before.digest if before else ""
-    digest = hashlib.blake2b(f"{parent}{fields}{kind}".encode(), digest_size=16)
-    digest.update(body)
-    name = digest.hexdigest()
-    return after._replace(sequence=sequence, digest=name), sealed(fields, name)
+    return last, record.access_count, stored.position
 
 
 def _fingerprint(request: SaveRequest) -> str:

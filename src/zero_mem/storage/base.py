@@ -12,32 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from zero_mem.index.document import index_terms
+from zero_mem.storage.codec import EndedBy as EndedBy
+from zero_mem.storage.codec import Stored as Stored
 from zero_mem.types import Body, MemoryRecord, Operation, Path
-
-EndedBy: TypeAlias = Literal["", "expire", "task", "event", "delete", "purge", "rollback"]
-
-
-class Stored(NamedTuple):
-    """A record and what only the store and the operations need of it.
-
-    `position` is the order of first insertion in the store (0: not inserted yet). `dedupe`
-    is the key that is unique with (namespace, kind) among active records. `lifetime` is
-    the duration in microseconds that `expires_in` set. `digest` chains the versions.
-    `sequence` is that of the record's last journal entry, `body` the store's own number of
-    the body (0: not stored yet).
-    """
-
-    record: MemoryRecord
-    position: int = 0
-    sequence: int = 0
-    body: int = 0
-    dedupe: str | None = None
-    lifetime: int | None = None
-    ended_by: EndedBy = ""
-    digest: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,10 +40,14 @@ class NamespaceRow:
     length: int = 0
     settings: str = ""
 
+    def position(self, count: int) -> int:
+        """Give the position of the namespace's record number `count`, unique in the store."""
+        return (self.number << 32) + count
+
     def new_position(self) -> int:
-        """Number a new record: after all others of the namespace, unique in the store."""
+        """Give the position of a new record, after all others of the namespace."""
         self.positions += 1
-        return (self.number << 32) + self.positions
+        return self.position(self.positions)
 
 
 class Change(NamedTuple):

@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
 
-from zero_mem.storage.base import EndedBy, Stored
 from zero_mem.storage.times import from_micros, micros
 from zero_mem.types import Blob, Body, Json, MemoryRecord, Path
 
+EndedBy: TypeAlias = Literal["", "expire", "task", "event", "delete", "purge", "rollback"]
 TEXT, JSON = "text", "json"
 quote = json.encoder.encode_basestring_ascii
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class Stored(NamedTuple):
+    """A record and what only the store and the operations need of it.
+
+    `position` is the order of first insertion in its namespace, unique in the store.
+    `sequence` is that of the record's last journal entry, `body` the store's own number of
+    the body (0: not stored yet). `dedupe` is the key that is unique with (namespace, kind)
+    among active records. `lifetime` is the duration in microseconds that `expires_in` set.
+    `parent` is the digest of the version before, "" for the first.
+    """
+
+    record: MemoryRecord
+    position: int = 0
+    sequence: int = 0
+    body: int = 0
+    dedupe: str | None = None
+    lifetime: int | None = None
+    ended_by: EndedBy = ""
+    parent: str = ""
+
+    @property
+    def digest(self) -> str:
+        """The hash of this version, its body and its parent: equal ones have equal histories."""
+        kind, body = encode_body(self.record.content)
+        digest = hashlib.blake2b(f"{encode_fields(self)}{kind}".encode(), digest_size=16)
+        digest.update(body)
+        return digest.hexdigest()
 
 
 def encode_body(body: Body) -> tuple[str, bytes]:
@@ -50,7 +80,7 @@ def below(prefix: Path, path: Path) -> bool:
 
 
 def encode_fields(stored: Stored) -> str:
-    """Write all of a record but its body, access counters and digest as compact JSON."""
+    """Write all of a record but its body and access counters as compact JSON."""
     record = stored.record
     written = (
         f'{{"uid":"{record.uid}","id":"{record.memory_id}","form":"{record.form}"'
@@ -70,16 +100,12 @@ def encode_fields(stored: Stored) -> str:
         ("dedupe", stored.dedupe),
         ("lifetime", stored.lifetime),
         ("ended_by", stored.ended_by),
+        ("parent", stored.parent),
     )
     rest = "".join(
         [f',"{name}":{_encode(value)}' for name, value in optional if value or value == 0]
     )
     return f"{written}{rest}}}"
-
-
-def sealed(fields: str, digest: str) -> str:
-    """Add the digest to what `encode_fields` wrote."""
-    return f'{fields[:-1]},"digest":"{digest}"}}'
 
 
 def decode_fields(
@@ -130,7 +156,7 @@ def decode_fields(
         dedupe=get("dedupe"),
         lifetime=get("lifetime"),
         ended_by=ended_by,
-        digest=fields["digest"],
+        parent=get("parent", ""),
     )
 
 
@@ -143,7 +169,6 @@ def erase_fields(text: str) -> str:
         "kind": "purged",
         "source": "user",
         "state": "deleted",
-        "digest": "",
         "ended_by": "purge",
     }
     return _encode(tombstone)

@@ -23,7 +23,7 @@ from zero_mem.storage.base import (
     Transaction,
     settle,
 )
-from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields, sealed
+from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, Json, Path
 
@@ -242,9 +242,8 @@ class MemoryTransaction(Transaction):
         self._undo.append(space.journal.pop)
 
     def _write(self, space: _Space, row: NamespaceRow, final: Final) -> None:
-        before = final.before
-        position = before.position if before else row.new_position()
-        stored = _copied(final.after._replace(position=position))
+        stored = _copied(final.after)
+        position = stored.position
         self._put(space.records, stored.record.memory_id, stored)
         if final.terms is None:
             return
@@ -371,7 +370,7 @@ def _expires_by(stored: Stored, moment: int) -> bool:
 def _tombstone(stored: Stored) -> Stored:
     record = stored.record
     return decode_fields(
-        erase_fields(sealed(encode_fields(stored), "")),
+        erase_fields(encode_fields(stored)),
         namespace=record.namespace,
         content="",
         position=stored.position,
@@ -397,7 +396,7 @@ def _entry(row: NamespaceRow, change: Change, origin: str) -> JournalEntry:
         memory_id=record.memory_id,
         uid=record.uid,
         version=record.version,
-        parent=before.digest if before else "",
+        parent=change.after.parent,
         record=_copied(change.after._replace(record=unread)),
         before_version=before.record.version if before else 0,
         before=_own(before.record.content) if before else None,

@@ -62,19 +62,24 @@ _JOURNAL = (
 )
 _CHAIN = """
     WITH RECURSIVE chain (place, previous) AS (
-        SELECT place, previous FROM journal WHERE place = ?1 +
-            (SELECT sequence FROM record WHERE namespace = ?2 AND memory_id = ?3)
+        SELECT place, previous FROM journal WHERE place = ?1 + ?2
         UNION ALL
         SELECT j.place, j.previous FROM chain c JOIN journal j ON j.place = ?1 + c.previous
         WHERE c.previous > 0
     )
     SELECT place FROM chain ORDER BY place
 """
-_COLUMNS = {"memory_id", "form", "kind", "task", "session", "state"}
+_COLUMNS = {"form", "kind", "task", "session", "state"}
 """The fields that are columns, so that a filter's equalities on them read fewer rows."""
 
-_INDEXED = {"memory_id", "task"}
-"""Those of them that an index finds."""
+_COUNT = (1 << 32) - 1
+
+_NAMED = (
+    "r.position IN (SELECT position FROM record WHERE namespace = ? AND alias IN"
+    " (SELECT value FROM json_each(?)) UNION ALL SELECT position FROM record"
+    " WHERE alias IS NULL AND position IN (SELECT value FROM json_each(?)))"
+)
+"""The condition that a record has one of some ids, over the values that `_names` gives."""
 
 
 def _list(values: Collection[object]) -> str:
@@ -192,8 +197,8 @@ class SQLiteTransaction(Transaction):
     # Records
 
     def by_ids(self, row: NamespaceRow, ids: Collection[str]) -> dict[str, Stored]:
-        sql = f"{_OF_NAMESPACE} AND r.memory_id IN (SELECT value FROM json_each(?))"
-        found = self._stored(row, sql, (row.number, _list(ids)))
+        sql = f"{_RECORD} WHERE {_NAMED}"
+        found = self._stored(row, sql, _names(row, ids))
         return {stored.record.memory_id: stored for stored in found}
 
     def by_keys(
@@ -222,8 +227,11 @@ class SQLiteTransaction(Transaction):
         if expires_by is not None:
             sql += " AND r.namespace = ? AND r.state = 'active' AND r.expires_at <= ?"
             values += [row.number, expires_by]
-        elif _INDEXED & equalities.keys():
-            # With the namespace named, the index on the column serves; else the range does.
+        elif "memory_id" in equalities:
+            sql += f" AND {_NAMED}"
+            values += _names(row, [str(name) for name in equalities["memory_id"]])
+        elif "task" in equalities:
+            # With the namespace named, the index on tasks serves; else the range does.
             sql += " AND r.namespace = ?"
             values.append(row.number)
         for column in sorted(_COLUMNS & equalities.keys()):
@@ -268,10 +276,9 @@ class SQLiteTransaction(Transaction):
 
     def accessed(self, row: NamespaceRow, ids: Collection[str], at: int) -> None:
         self._run(
-            "UPDATE record SET accessed_at = max(accessed_at, ?),"
-            " access_count = access_count + 1 WHERE namespace = ?"
-            " AND memory_id IN (SELECT value FROM json_each(?))",
-            (at, row.number, _list(ids)),
+            "UPDATE record AS r SET accessed_at = max(accessed_at, ?),"
+            f" access_count = access_count + 1 WHERE {_NAMED}",
+            (at, *_names(row, ids)),
         )
 
     # Changes
@@ -325,7 +332,7 @@ class SQLiteTransaction(Transaction):
             terms = None if final.terms is None else self._indexed(row, final.terms)
             length = len(final.terms or ())
             columns = _columns(final.after)
-            inserts.append((row.new_position(), row.number, *columns, length, terms))
+            inserts.append((final.after.position, row.number, *columns, length, terms))
         self._connection.executemany(_INSERT_RECORD, inserts)
         self._connection.executemany(
             "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)",
@@ -393,7 +400,9 @@ class SQLiteTransaction(Transaction):
 
     def _chain(self, row: NamespaceRow, memory_id: str) -> list[int]:
         """List the places of a record's journal entries, the oldest first."""
-        found = self._run(_CHAIN, (_first(row), row.number, memory_id))
+        sql = f"SELECT sequence FROM record r WHERE {_NAMED}"
+        last = self._run(sql, _names(row, [memory_id])).fetchone()
+        found = self._run(_CHAIN, (_first(row), last[0])) if last else ()
         return [place for (place,) in found]
 
     # Lexical index
@@ -491,7 +500,7 @@ class SQLiteTransaction(Transaction):
 
 
 _RECORD_COLUMNS = (
-    "memory_id",
+    "alias",
     "form",
     "kind",
     "dedupe",
@@ -515,8 +524,9 @@ _INSERT_JOURNAL = f"INSERT INTO journal VALUES ({', '.join('?' * 10)})"
 
 def _columns(stored: Stored) -> tuple[object, ...]:
     record = stored.record
+    count = str(stored.position & _COUNT)
     return (
-        record.memory_id,
+        None if record.memory_id == count else record.memory_id,
         record.form,
         record.kind,
         stored.dedupe,
@@ -535,6 +545,13 @@ def _first(row: NamespaceRow) -> int:
     return row.number << 32
 
 
+def _names(row: NamespaceRow, ids: Collection[str]) -> list[object]:
+    """Give the values of `_NAMED`: ids as callers gave them, and positions by count."""
+    counts = (int(name) for name in ids if name.isdecimal() and len(name) <= 9)
+    positions = [row.position(count) for count in counts]
+    return [row.number, _list(ids), _list(positions)]
+
+
 def _within(row: NamespaceRow, after: int = 0) -> tuple[str, list[object]]:
     """Give the condition that a record is in a namespace, as a range of positions."""
     first = _first(row)
@@ -548,9 +565,8 @@ def _places(row: NamespaceRow, after: int, group: int | None) -> list[object]:
 
 
 def _namespace(columns: Sequence[Any]) -> NamespaceRow:
-    number, path, next_id, highest, positions, sequence, last_at, documents, length, settings = (
-        columns
-    )
+    (number, path, next_id, highest, positions, sequence, last_at) = columns[:7]
+    documents, length, settings = columns[7:]
     return NamespaceRow(
         number=number,
         path=decode_path(path),
@@ -584,7 +600,7 @@ def _entry(row: NamespaceRow, columns: Sequence[Any], origin: str) -> JournalEnt
         memory_id=stored.record.memory_id,
         uid=stored.record.uid,
         version=stored.record.version,
-        parent=before.digest if before else "",
+        parent=stored.parent,
         record=None if kind is None else stored,
         before_version=before.record.version if before else 0,
         before=None if before is None or before_kind is None else before.record.content,

@@ -25,13 +25,14 @@ CREATE TABLE body (
 
 -- What is read or unique of a record now; the rest is in its last journal entry (`sequence`).
 -- A position is the namespace's number << 32 plus a count, so a namespace is a range of rows.
+-- `alias` is the record's id, or NULL where that is the count itself (most generated ids).
 -- Terms are prefixed with their namespace's number, so that postings are its own.
 CREATE TABLE record (
     position INTEGER PRIMARY KEY,
     namespace INTEGER NOT NULL,
     length INTEGER NOT NULL,
     state TEXT NOT NULL,
-    memory_id TEXT NOT NULL,
+    alias TEXT,
     form TEXT NOT NULL,
     kind TEXT NOT NULL,
     dedupe TEXT,
@@ -41,9 +42,9 @@ CREATE TABLE record (
     accessed_at INTEGER NOT NULL,
     access_count INTEGER NOT NULL,
     sequence INTEGER NOT NULL,
-    terms TEXT,
-    UNIQUE (namespace, memory_id)
+    terms TEXT
 );
+CREATE UNIQUE INDEX record_alias ON record (namespace, alias) WHERE alias IS NOT NULL;
 CREATE INDEX record_working ON record (namespace, kind)
     WHERE form = 'working' AND state = 'active';
 CREATE UNIQUE INDEX record_key ON record (namespace, kind, dedupe)

@@ -1,0 +1,104 @@
+"""A purge reaches the bytes: of the file, its log, its index and its journal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from processes.sqlite_checks import file_faults
+
+from zero_mem import Blob, Json, Memory
+
+pytestmark = pytest.mark.req("history:purge")
+
+CANARY = "zyxwvutcanary"
+CHINESE = "鼋鼍貔貅"
+BIGRAMS = [CHINESE[place : place + 2] for place in range(len(CHINESE) - 1)]
+WRITTEN = [CANARY, CHINESE, *BIGRAMS, *CHINESE]
+
+
+def traces(folder: Path) -> set[tuple[str, str]]:
+    """Find the canaries in the files of a store: plain, and escaped as JSON writes them."""
+    found = set()
+    for path in folder.iterdir():
+        content = path.read_bytes()
+        for canary in WRITTEN:
+            forms = (canary.encode(), json.dumps(canary)[1:-1].encode(), canary.encode("utf-16-le"))
+            if any(form in content for form in forms):
+                found.add((path.name, canary))
+    return found
+
+
+def fill(memory: Memory) -> None:
+    """Save neighbours, and records with canaries in every place that can hold one."""
+    space = memory.namespace("acme")
+    secret = f"{CANARY} {CHINESE}"
+    neighbours = [
+        {"content": f"neighbour {n} 退款申请 " + "x" * (n * 40), "memory_id": f"n{n}"}
+        for n in range(60)
+    ]
+    space.save_many(neighbours[:30])
+    space.save(
+        secret,
+        memory_id="s1",
+        kind=f"kind-{CANARY}",
+        key=f"key-{CANARY}",
+        metadata={CANARY: {"deep": [secret]}},
+        tags=[CANARY, CHINESE],
+        task=CANARY,
+        session=CANARY,
+        speaker=CHINESE,
+        invalidated_by=[CANARY],
+        idempotency_key="once",
+        hold="owner",
+    )
+    space.save(Json({CANARY: [secret]}), memory_id="s2")
+    space.save(Blob(data=secret.encode() * 900, media_type=f"text/{CANARY}"), memory_id="s3")
+    space.save(secret * 3000, memory_id="s4")
+    space.save_many(neighbours[30:])
+    for number in range(8):
+        space.update("s1", content=f"{secret} again {number}", metadata={f"{CANARY}{number}": 1})
+    space.update("s1", content="harmless at last", tags=["harmless"])
+    space.decide("host", "k", secret, memory_id="s2")
+    space.archive("s2")
+    space.delete("s4")
+    space.rollback("s4", to_version=1)
+
+
+@pytest.mark.parametrize("durability", ["full", "normal"])
+def test_no_byte_of_a_purged_memory_is_left(tmp_path: Path, durability: str) -> None:
+    with Memory.open(f"sqlite:///{tmp_path / 'store.db'}", durability=durability) as memory:
+        fill(memory)
+        assert {canary for _, canary in traces(tmp_path)} >= {CANARY, CHINESE, *BIGRAMS}
+        space = memory.namespace("acme")
+        space.purge_many(["s1", "s2", "s3", "s4"])
+        assert traces(tmp_path) == set()
+        assert space.count() == 60
+        assert len(space.search("neighbour", limit=100)) == 60
+        assert len(space.search("退款", limit=100)) == 60
+        assert space.get("n59").text.startswith("neighbour 59")
+        assert len(space.history("n0")) == 1
+        space.save("after", memory_id="after")
+        assert [hit.memory_id for hit in space.search("after")] == ["after"]
+    assert traces(tmp_path) == set()
+    assert file_faults(tmp_path / "store.db") == []
+
+
+def test_deleting_alone_keeps_the_history(tmp_path: Path) -> None:
+    with Memory.open(f"sqlite:///{tmp_path / 'store.db'}") as memory:
+        space = memory.namespace("acme")
+        space.save(CANARY, memory_id="x")
+        space.delete("x")
+        assert space.history("x")[1].before == CANARY
+
+
+def test_a_purge_through_one_opener_reaches_the_log_of_all(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'store.db'}"
+    with Memory.open(address) as one, Memory.open(address) as two:
+        two.namespace("acme").save(CANARY, memory_id="x")
+        one.namespace("acme").count()
+        two.namespace("acme").update("x", content=CHINESE)
+        one.namespace("acme").purge("x")
+        assert traces(tmp_path) == set()
+        assert two.namespace("acme").count() == 0
