@@ -184,7 +184,8 @@ def test_public_runs_replay(name: str, shared_data: Callable[[str], Path]) -> No
     found = result(path, "--budget", "0.25", "--strategy", "full", "--strategy", "zero_mem")
     full, ours = found["strategies"]
     assert full["tokens"]["tool_results"] > ours["tokens"]["tool_results"] > 0
-    assert (ours["coverage_reachable"], ours["prefix_unchanged_share"]) == (1.0, 1.0)
+    assert ours["coverage_reachable"] in (1.0, None)  # None: no call took a value from a result
+    assert ours["prefix_unchanged_share"] == 1.0
 
 
 @pytest.mark.req("receipt:demo")

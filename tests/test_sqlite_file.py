@@ -30,6 +30,7 @@ server:/export /home nfs4 rw,vers=4.2 0 0
 /dev/vdb /home/local ext4 rw 0 0
 //nas/share /mnt/My\040Share cifs rw 0 0
 user@host: /mnt/ssh fuse.sshfs rw 0 0
+server:/d /mnt/数据 nfs rw 0 0
 """
 
 
@@ -89,6 +90,7 @@ def test_the_default_store_is_in_the_users_own_folder(
         ("/home/local/store.db", "ext4"),
         ("/homework/store.db", "ext4"),
         ("/mnt/My Share/store.db", "cifs"),
+        ("/mnt/数据/store.db", "nfs"),
         ("/mnt/ssh/a/../store.db", "fuse.sshfs"),
         ("/mnt/ssh/../store.db", "ext4"),
     ],
@@ -268,7 +270,7 @@ def test_a_store_that_is_anothers_is_not_written(open_folder: Path, mode: int) -
     said = run("as_nobody.py", path)
     assert "StoreUnavailable" in said
     assert str(path) in said
-    assert "written" not in said
+    assert "saved" not in said
     os.chmod(path, 0o600)
     assert file_faults(path) == []
     with Memory.open(url(path)) as memory:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 Form: TypeAlias = Literal["working", "episodic", "semantic", "procedural"]
@@ -108,6 +109,7 @@ _PREVIEW_UNSAFE = re.compile(r"[^\w.:\-/@+ ]", re.UNICODE)
 PREVIEW_LIMIT = 64
 
 
+@lru_cache(maxsize=4096)
 def preview(kind: str, key: str | None = None) -> str:
     """Make a receipt's preview of the kind and key names, never of a value.
 

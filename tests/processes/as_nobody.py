@@ -20,7 +20,7 @@ def main(path: str) -> None:
         with Memory.open(f"sqlite:///{path}") as memory:
             print("read", memory.namespace("acme").count())
             memory.namespace("acme").save("text")
-            print("written")
+            print("saved")
     except ZeroMemError as error:
         print(type(error).__name__, error)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from zero_mem.cli.files import check_targets
 from zero_mem.cli.replaying import Options, Result, defect_lines, run
 from zero_mem.cli.session import Session, command
 
@@ -42,6 +43,7 @@ def demo(
     A walk-through of three operations and a read, then a replay with its report. It stores nothing,
     sends nothing and calls no model.
     """
+    check_targets(html)
     typer.echo(_BEFORE)
     walk_through()
     result = _own(session, transcripts) if transcripts else _samples(session)

@@ -12,6 +12,17 @@ from typing import TextIO
 from zero_mem.errors import InvalidInput
 
 
+def check_targets(*paths: Path | None) -> None:
+    """Refuse files whose folder is not there, before long work and not after it.
+
+    Raises:
+        InvalidInput: A folder is not there.
+    """
+    for path in paths:
+        if path is not None and not path.parent.is_dir():
+            raise InvalidInput(f"{path}: can't be written: there is no folder {path.parent}")
+
+
 @contextmanager
 def written(path: Path) -> Iterator[TextIO]:
     """Open a file to write; it takes its name when all is written. `-` is stdout.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from zero_mem.cli.files import written
+from zero_mem.cli.files import check_targets, written
 from zero_mem.cli.progress import bar
 from zero_mem.cli.session import Session, command
 from zero_mem.cli.text import clean
@@ -125,6 +125,7 @@ def replay(
     messages and Claude Code sessions; the format is detected. What can't be read is said on stderr
     and left out. Nothing is sent anywhere and no model is called.
     """
+    check_targets(json_out, html, prompts)
     session.url = store
     options = Options(
         strategies=tuple(strategy or ()),

@@ -125,9 +125,10 @@ class Plan:
 
     def save(self, request: SaveRequest) -> MemoryReceipt:
         """Create a record, or change the active one with this id or key (`op:dedupe-key`)."""
-        replayed = self._replayed(request)
-        if replayed is not None:
-            return replayed
+        if request.idempotency_key is not None:
+            replayed = self._replayed(request, request.idempotency_key)
+            if replayed is not None:
+                return replayed
         dedupe = self._dedupe(request)
         current = self._current(request, dedupe)
         if request.if_version != 0 or _is_there(current):
@@ -136,7 +137,8 @@ class Plan:
             receipt = self._create(request, dedupe, current)
         else:
             receipt = self._merge(current, _merging(current, request), request.expiry)
-        self._remember(request, receipt)
+        if request.idempotency_key is not None or request.hold is not None:
+            self._remember(request, receipt)
         return receipt
 
     def update(self, request: UpdateRequest) -> MemoryReceipt:
@@ -252,10 +254,7 @@ class Plan:
 
     # Steps
 
-    def _replayed(self, request: SaveRequest) -> MemoryReceipt | None:
-        key = request.idempotency_key
-        if key is None:
-            return None
+    def _replayed(self, request: SaveRequest, key: str) -> MemoryReceipt | None:
         found = self.transaction.decision(self.row, IDEMPOTENCY, key)
         if found is None:
             return None
@@ -527,6 +526,8 @@ class Plan:
     def _overlay(self, before: Stored | None, after: Stored) -> None:
         memory_id = after.record.memory_id
         self._records[memory_id] = after
+        if before is None and after.dedupe is None:
+            return
         for stored in (before, after):
             if stored is not None and stored.dedupe is not None:
                 key = (stored.record.kind, stored.dedupe)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, get_args
@@ -89,22 +90,29 @@ def _json(value: object, where: str, depth: int) -> Any:
         raise InvalidInput(f"{where[:80]}… is nested deeper than {_DEEPEST} levels")
     if value is None or isinstance(value, bool | str):
         return value
-    if isinstance(value, int):
-        if value.bit_length() > _LONGEST_INTEGER:
-            raise InvalidInput(f"{where} is an integer of more than 4,000 digits")
-        return value
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidInput(f"{where} is {value}, which JSON does not have")
-        return value
+    if isinstance(value, int | float):
+        return _number(value, where)
     if isinstance(value, list | tuple):
         return [_json(item, f"{where}[{place}]", depth + 1) for place, item in enumerate(value)]
     if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise InvalidInput(f"{where} has the key {key!r}; JSON keys are strings")
-        return {key: _json(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
+        items = value.items()
+        return {_key(key, where): _json(item, f"{where}.{key}", depth + 1) for key, item in items}
     raise InvalidInput(f"{where} is a {type(value).__name__}, which JSON does not have")
+
+
+def _number(value: float, where: str) -> float:
+    if isinstance(value, int):
+        if value.bit_length() > _LONGEST_INTEGER:
+            raise InvalidInput(f"{where} is an integer of more than 4,000 digits")
+    elif not math.isfinite(value):
+        raise InvalidInput(f"{where} is {value}, which JSON does not have")
+    return value
+
+
+def _key(key: object, where: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidInput(f"{where} has the key {key!r}; JSON keys are strings")
+    return key
 
 
 def check_metadata(metadata: object) -> dict[str, Any]:
@@ -218,59 +226,77 @@ class SaveRequest(NamedTuple):
     """The number that was promised to the record, should it be a new one."""
 
 
-def save_request(
-    content: object,
-    *,
-    kind: object = None,
-    key: object = None,
-    form: object = None,
-    memory_id: object = None,
-    metadata: object = None,
-    tags: object = (),
-    task: object = None,
-    session: object = None,
-    speaker: object = None,
-    source: object = "user",
-    expires_in: object = UNSET,
-    expires_at: object = UNSET,
-    invalidated_by: object = (),
-    created_at: object = None,
-    if_version: object = None,
-    idempotency_key: object = None,
-    hold: object = None,
-) -> SaveRequest:
-    """Check the arguments of a save.
+_PLAIN: Final = SaveRequest(
+    content="",
+    kind=DEFAULT_KIND,
+    kind_given=False,
+    form=default_form(DEFAULT_KIND),
+    form_given=False,
+    key=None,
+    memory_id=None,
+    metadata=None,
+    tags=None,
+    task=None,
+    session=None,
+    speaker=None,
+    source="user",
+    expiry=NOT_GIVEN,
+    invalidated_by=None,
+    created_at=None,
+    if_version=None,
+    idempotency_key=None,
+    hold=None,
+)
+
+
+def save_request(content: object, **given: object) -> SaveRequest:
+    """Check the arguments of a save; None and empty strings and sequences are not given.
 
     Raises:
         InvalidInput: Naming the argument, what is wrong with it and what is accepted.
     """
-    named = optional_name(kind, "kind")
-    return SaveRequest(
-        content=check_body(content),
-        kind=named or DEFAULT_KIND,
-        kind_given=named is not None,
-        form=_form(form, named or DEFAULT_KIND),
-        form_given=form not in (None, ""),
-        key=optional_name(key, "key"),
-        memory_id=None if memory_id in (None, "") else check_memory_id(memory_id),  # type: ignore[arg-type]
-        metadata=None if metadata is None else check_metadata(metadata),
-        tags=check_tags(tags) or None,
-        task=optional_name(task, "task"),
-        session=optional_name(session, "session"),
-        speaker=optional_name(speaker, "speaker"),
-        source=check_source(source),
-        expiry=check_expiry(expires_in, expires_at),
-        invalidated_by=check_tags(invalidated_by) or None,
-        created_at=None if created_at is None else check_moment(created_at, "created_at"),
-        if_version=check_version(if_version),
-        idempotency_key=optional_name(idempotency_key, "idempotency_key"),
-        hold=optional_name(hold, "hold"),
-    )
+    fields: dict[str, Any] = {"content": check_body(content)}
+    for name, value in given.items():
+        if name not in _SAVE_CHECKS:
+            raise InvalidInput(f"save has no argument {name!r}")
+        if value is not None and value != "" and value != ():
+            check = _SAVE_CHECKS[name]
+            fields.update(check(value))
+    if "expires_in" in given or "expires_at" in given:
+        # Here None is given: it clears the expiry.
+        ends = given.get("expires_in", UNSET), given.get("expires_at", UNSET)
+        fields["expiry"] = check_expiry(*ends)
+    if "kind" in fields and "form" not in fields:
+        fields["form"] = default_form(fields["kind"])
+    return _PLAIN._replace(**fields)
 
 
-def _form(form: object, kind: str) -> Form:
-    if form in (None, ""):
-        return default_form(kind)
+def _named(field: str) -> Callable[[object], Mapping[str, Any]]:
+    return lambda value: {field: check_name(value, field)}
+
+
+_SAVE_CHECKS: Final[Mapping[str, Callable[[object], Mapping[str, Any]]]] = {
+    "kind": lambda value: {"kind": check_name(value, "kind"), "kind_given": True},
+    "form": lambda value: {"form": _form(value), "form_given": True},
+    "key": _named("key"),
+    "memory_id": lambda value: {"memory_id": check_memory_id(value)},  # type: ignore[arg-type]
+    "metadata": lambda value: {"metadata": check_metadata(value)},
+    "tags": lambda value: {"tags": check_tags(value) or None},
+    "task": _named("task"),
+    "session": _named("session"),
+    "speaker": _named("speaker"),
+    "source": lambda value: {"source": check_source(value)},
+    "expires_in": lambda _: {},
+    "expires_at": lambda _: {},
+    "invalidated_by": lambda value: {"invalidated_by": check_tags(value) or None},
+    "created_at": lambda value: {"created_at": check_moment(value, "created_at")},
+    "if_version": lambda value: {"if_version": check_version(value)},
+    "idempotency_key": _named("idempotency_key"),
+    "hold": _named("hold"),
+}
+
+
+def _form(form: object) -> Form:
     for known in FORMS:
         if form == known:
             return known

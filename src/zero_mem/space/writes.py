@@ -334,11 +334,7 @@ class Writes(View):
 def _request(item: object) -> SaveRequest:
     if not isinstance(item, Mapping) or "content" not in item:
         raise InvalidInput('an item is a mapping with "content" and keywords of save')
-    rest = {name: value for name, value in item.items() if name != "content"}
-    try:
-        return save_request(item["content"], **rest)
-    except TypeError as error:
-        raise InvalidInput(f"{error}; an item takes the keywords of save") from None
+    return save_request(**item)
 
 
 def _update_request(item: object) -> UpdateRequest:

@@ -88,6 +88,7 @@ def encode_fields(stored: Stored) -> str:
         f',"version":{record.version},"created":{micros(record.created_at)}'
         f',"recorded":{micros(record.recorded_at)},"updated":{micros(record.updated_at)}'
     )
+    expires = record.expires_at
     optional = (
         ("key", record.key),
         ("meta", record.metadata),
@@ -95,17 +96,17 @@ def encode_fields(stored: Stored) -> str:
         ("task", record.task),
         ("session", record.session),
         ("speaker", record.speaker),
-        ("expires", None if record.expires_at is None else micros(record.expires_at)),
+        ("expires", None if expires is None else str(micros(expires))),
         ("invalidated_by", record.invalidated_by),
         ("dedupe", stored.dedupe),
         ("lifetime", stored.lifetime),
         ("ended_by", stored.ended_by),
         ("parent", stored.parent),
     )
-    rest = "".join(
-        [f',"{name}":{_encode(value)}' for name, value in optional if value or value == 0]
-    )
-    return f"{written}{rest}}}"
+    for name, value in optional:
+        if value:
+            written += f',"{name}":{_encode(value)}'
+    return written + "}"
 
 
 def decode_fields(
@@ -143,7 +144,7 @@ def decode_fields(
         updated_at=from_micros(fields["updated"]),
         accessed_at=from_micros(accessed_at),
         access_count=access_count,
-        expires_at=None if expires is None else from_micros(expires),
+        expires_at=None if expires is None else from_micros(int(expires)),
         invalidated_by=tuple(get("invalidated_by", ())),
         version=fields["version"],
         state=fields["state"],

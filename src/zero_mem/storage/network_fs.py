@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 
 NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs"})
+
+_OCTAL = re.compile(r"\\([0-7]{3})")  # spaces, tabs, line breaks and backslashes in /proc/mounts
 
 
 class NetworkFileSystemWarning(UserWarning):
@@ -18,7 +21,7 @@ def file_system_type(path: str, mounts: str) -> str:
     absolute = os.path.abspath(path)
     for line in mounts.splitlines():
         _, mount, mount_type, *_ = [*line.split(" "), "", "", ""]
-        mount = mount.encode().decode("unicode_escape")
+        mount = _OCTAL.sub(lambda escaped: chr(int(escaped[1], 8)), mount)
         inside = absolute == mount or absolute.startswith(mount.rstrip("/") + "/")
         if inside and len(mount) >= len(best):
             best, kind = mount, mount_type
@@ -28,7 +31,7 @@ def file_system_type(path: str, mounts: str) -> str:
 def warn_if_network(path: str) -> None:
     """Warn when the file is on a network file system (Linux; elsewhere nothing is known)."""
     try:
-        with open("/proc/mounts", encoding="utf-8") as mounts:
+        with open("/proc/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
             kind = file_system_type(path, mounts.read())
     except OSError:
         return

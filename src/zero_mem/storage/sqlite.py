@@ -289,24 +289,22 @@ class SQLiteTransaction(Transaction):
         self.store_namespace(row)
 
     def _write_journal(self, row: NamespaceRow, changes: Sequence[Change]) -> None:
-        """Append the changes, and the bodies that are new."""
-        sql = "SELECT coalesce(max(number), 0) + 1 FROM body"
-        following = int(self._run(sql).fetchone()[0])
+        """Append the changes; a body that is new takes the place of its entry as its number."""
         first = _first(row)
         current: dict[str, int | None] = {}
         bodies: list[tuple[int, str, bytes]] = []
         entries: list[tuple[object, ...]] = []
         for change in changes:
             before, after = change.before, change.after
-            memory_id = after.record.memory_id
+            memory_id, place = after.record.memory_id, first + after.sequence
             if change.body_changed:
-                current[memory_id] = following + len(bodies)
-                bodies.append((following + len(bodies), *encode_body(after.record.content)))
+                current[memory_id] = place
+                bodies.append((place, *encode_body(after.record.content)))
             elif memory_id not in current:
                 current[memory_id] = before.body or None if before else None
             entries.append(
                 (
-                    first + after.sequence,
+                    place,
                     before.sequence if before else 0,
                     change.group,
                     change.at,
@@ -353,7 +351,7 @@ class SQLiteTransaction(Transaction):
         row.documents += 1
         row.length += len(terms)
         prefix = f"{row.number}{_MARK}"
-        return " ".join([prefix + term for term in terms])
+        return prefix + f" {prefix}".join(terms) if terms else ""
 
     def _add_terms(self, row: NamespaceRow, position: int, terms: Sequence[str]) -> None:
         written = self._indexed(row, terms)

@@ -26,6 +26,7 @@ JOINER = "\ue000"
 
 _SLICE = 512
 _CACHED_LENGTH = 64
+_SHORT = 1024  # no piece of a text this short is too long to keep in the cache
 _MOST_JOINED = 256
 _LONGEST_TERM = 4096  # FTS5 cuts a token after 32,768 bytes, and a query's would not match
 
@@ -103,8 +104,10 @@ def terms(text: str) -> list[str]:
 def content_terms(text: str) -> list[str]:
     """Cut a text into the terms that say something: all but stop words, for the index."""
     # A word never holds white space, and pieces between it repeat: most are looked up whole.
-    if text.isascii() and len(max(pieces := text.split(), key=len, default="")) <= _CACHED_LENGTH:
-        return list(chain.from_iterable(map(_content_of_piece, pieces)))
+    if text.isascii():
+        pieces = text.split()
+        if len(text) <= _SHORT or len(max(pieces, key=len, default="")) <= _CACHED_LENGTH:
+            return list(chain.from_iterable(map(_content_of_piece, pieces)))
     return [term for term in terms(text) if not _says_nothing(term)]
 
 

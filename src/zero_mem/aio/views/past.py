@@ -40,12 +40,12 @@ class AsyncPast(Calls[Past]):
         self,
         query: str,
         *,
-        limit: int = 10,
+        limit: int | None = None,
         budget: int = DEFAULT_BUDGET,
         where: Mapping[str, Any] | None = None,
         explain: bool = False,
     ) -> Recall:
-        """Give what a recall would have given then."""
+        """Give what a recall would have given then, under the limits of today."""
         return await self._call(
             lambda twin: twin.recall(
                 query, limit=limit, budget=budget, where=where, explain=explain
