@@ -7,6 +7,8 @@ In one document the blocks run in order, share one namespace and one new folder:
   `make` is only asked whether it knows the target, and what installs from the network is not run.
 - `json` and `toml` must parse.
 
+The folder has a file `run.jsonl`, the transcript that a reader has: one of the packaged samples.
+
 In expected output `...` stands for any text.
 """
 
@@ -35,6 +37,7 @@ DOCUMENTS = [
     for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
     if path.name != "CHANGELOG.md"
 ]
+SAMPLE = ROOT / "src" / "zero_mem" / "replay" / "samples" / "refund.json"
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^ {0,3}```([^\s`]*)[^\n]*\n(.*?)^ {0,3}```\s*$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"python", "text", "console", "bash", "json", "toml", "mermaid"}
@@ -168,6 +171,8 @@ def in_new_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(folder))
+    run = json.loads(SAMPLE.read_text("utf-8"))
+    (folder / "run.jsonl").write_text(json.dumps(run) + "\n", "utf-8")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

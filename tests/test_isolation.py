@@ -17,7 +17,7 @@ pytestmark = pytest.mark.req("handle:scope")
 
 @pytest.mark.parametrize("segments", [(), ("",), (" ",), ("a", None), ("a\nb",), ("x",) * 17])
 def test_nothing_works_without_a_namespace(memory: Memory, segments: tuple[Any, ...]) -> None:
-    with pytest.raises(InvalidInput, match="namespace|segment"):
+    with pytest.raises(InvalidInput, match=r"namespace|segment"):
         memory.namespace(*segments)
 
 

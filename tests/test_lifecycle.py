@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from fake_clock import FakeClock
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import InvalidInput, LimitReached, NotAllowed, NotFound
 from zero_mem.space import Namespace
-
 
 # Limits
 
@@ -242,7 +242,7 @@ def test_a_handle_of_an_expired_memory_says_so(space: Namespace, clock: FakeCloc
     clock.tick(seconds=60)
     for _ in range(2):
         for call in (space.get, space.read):
-            with pytest.raises(NotFound, match="memory x (has|is) expired"):
+            with pytest.raises(NotFound, match=r"memory x (has|is) expired"):
                 call("x")
         space.expire()
     assert "not readable: x" in space.recall_for_prompt(["x"])
@@ -311,9 +311,10 @@ def test_the_archive_keeps_nothing_beyond_its_expiry(space: Namespace, clock: Fa
 
 @pytest.mark.req("expire:time")
 def test_an_ending_that_is_none_is_refused(space: Namespace) -> None:
-    for call in (space.expire, lambda action: space.end_task("t", action=action)):
+    unknown: Any = "forget"
+    for call in (space.expire, partial(space.end_task, "t"), partial(space.raise_event, "e")):
         with pytest.raises(InvalidInput, match="expire, archive, delete"):
-            call(action="forget")
+            call(action=unknown)
 
 
 # By task

@@ -68,7 +68,7 @@ def test_a_uid_is_global_and_outlives_every_change(memory: Memory) -> None:
 @pytest.mark.parametrize("name", ["created_at", "expires_at"])
 def test_a_naive_time_is_refused(space: Namespace, name: str) -> None:
     naive: dict[str, Any] = {name: datetime(2026, 1, 1)}  # noqa: DTZ001
-    with pytest.raises(InvalidInput, match="aware|naive"):
+    with pytest.raises(InvalidInput, match=r"aware|naive"):
         space.save("x", **naive)
 
 
@@ -606,7 +606,8 @@ def test_a_saved_id_that_had_ended_is_a_new_version_of_the_same(space: Namespace
 @pytest.mark.req("op:delete")
 def test_deleting_all_needs_to_be_said(space: Namespace) -> None:
     space.save_many([{"content": f"b{n}", "tags": ("odd",) * (n % 2)} for n in range(4)])
-    for nothing in (None, {}):
+    without: list[dict[str, Any] | None] = [None, {}]
+    for nothing in without:
         with pytest.raises(InvalidInput, match="everything=True"):
             space.delete_many(nothing)
     assert space.delete_many({"tag": "odd"}).count == 2

@@ -85,5 +85,5 @@ def test_pinned_memories_that_do_not_fit_are_an_error_and_summaries_are_left_out
     shown = block(space)
     assert 0 < shown.count("[memo:") <= 10
     space.save("rule " * 1000, form="procedural", memory_id="rule")
-    with pytest.raises(RequiredMemoryMissing, match="rule .pinned"):
+    with pytest.raises(RequiredMemoryMissing, match=r"rule \(pinned\)"):
         block(space, "other")

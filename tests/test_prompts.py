@@ -55,7 +55,7 @@ def test_without_what_is_required_no_prompt_is_built(
     for memory_id in ("never", "expired", "archived", "deleted"):
         with pytest.raises(RequiredMemoryMissing, match=memory_id):
             runtime.build_prompt(HI, require=[memory_id])
-    with pytest.raises(RequiredMemoryMissing, match="large .* are left of the budget"):
+    with pytest.raises(RequiredMemoryMissing, match=r"large .* are left of the budget"):
         runtime.build_prompt(HI, require=["large"], budget=300)
     assert runtime.build_prompt(HI) == HI
 

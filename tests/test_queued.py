@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def test_a_queued_write_is_accepted_and_every_read_sees_it(space: Namespace) -> 
     assert receipt.accepted
     assert (receipt.version, receipt.operation, receipt.preview) == (0, "save", "fact:k")
     assert space.get(receipt.memory_id).content == "refund"
-    reads = [
+    reads: list[Callable[[], list[str]]] = [
         lambda: [hit.memory_id for hit in space.search("parcel")],
         lambda: [r.memory_id for r in space.list({"kind": "note"})],
         lambda: [item.memory_id for item in space.recall("parcel").items],
@@ -145,11 +146,11 @@ def test_a_store_that_nobody_holds_any_more_loses_no_accepted_write(tmp_path: Pa
     for number in range(5):
         Memory.open(url).namespace("a").save("kept", memory_id=f"m{number}", mode="queued")
         gc.collect()
-    gc.collect()
     reader = Memory.open(url).namespace("a")
     for thread in threading.enumerate():
-        if thread.name == "zero-mem-queue":
-            thread.join(timeout=30)
+        while thread.name == "zero-mem-queue" and thread.is_alive():
+            gc.collect()
+            thread.join(timeout=0.2)
     assert reader.count() == 5
 
 

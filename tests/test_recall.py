@@ -1,4 +1,4 @@
-"""Reading for a prompt: few, compact, under a budget, fenced, and honest about what was left out."""
+"""Reading for a prompt: few, compact, under a budget, fenced, honest about what was left out."""
 
 from __future__ import annotations
 
@@ -239,8 +239,8 @@ def test_lines_and_patterns_select_text(orders: Namespace) -> None:
 @pytest.mark.req("recall:where", "recall:explicit")
 @pytest.mark.parametrize("budget", [1, 5, 30, 100, 700])
 def test_a_read_keeps_to_its_budget_and_says_what_is_left(orders: Namespace, budget: int) -> None:
-    for arguments in ({"memory_id": "text"}, {"memory_id": "json", "pointer": "/orders"}):
-        read = orders.read(**arguments, budget=budget)
+    for memory_id, pointer in (("text", None), ("json", "/orders")):
+        read = orders.read(memory_id, pointer=pointer, budget=budget)
         assert COUNT.count(read.text) == read.tokens <= budget
         assert "left out over the budget" in read.left_out
         assert read.text

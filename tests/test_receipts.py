@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import runpy
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
@@ -208,8 +209,10 @@ def test_a_guessed_id_answers_like_one_that_never_was(memory: Memory) -> None:
     other.save("secret", memory_id="x-1")
     mine.save("gone", memory_id="y-1")
     mine.delete("y-1")
-    calls = [mine.get, mine.delete, mine.restore, mine.archive, mine.touch, mine.purge, mine.read]
-    for call in (*calls, lambda key: mine.update(key, content="z"), mine.history):
+    calls: list[Callable[[str], object]] = [mine.get, mine.delete, mine.restore, mine.archive]
+    calls += [mine.touch, mine.purge, mine.read, mine.history]
+    calls.append(lambda key: mine.update(key, content="z"))
+    for call in calls:
         with pytest.raises(NotFound) as foreign:
             call("x-1")
         with pytest.raises(NotFound) as missing:

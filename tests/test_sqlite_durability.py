@@ -30,7 +30,7 @@ def trace(folder: Path, durability: str) -> list[str]:
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [f"saved-{number}" for number in range(SAVES)]
     found = re.findall(r"(fsync|fdatasync)\(\d+\) += 0|write\(1, \"(saved-\d+)", log.read_text())
-    return [synced and "sync" or saved for synced, saved in found]
+    return ["sync" if synced else saved for synced, saved in found]
 
 
 def test_full_syncs_before_every_acknowledgement(tmp_path: Path) -> None:

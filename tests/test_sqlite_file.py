@@ -18,6 +18,7 @@ from processes.sqlite_checks import file_faults
 
 from zero_mem import Memory
 from zero_mem.errors import InvalidInput, MigrationNeeded, StoreCorrupt, StoreUnavailable
+from zero_mem.space import Namespace
 from zero_mem.storage import network_fs
 from zero_mem.storage.network_fs import NetworkFileSystemWarning, file_system_type
 from zero_mem.storage.sqlite import SQLiteStorage
@@ -42,6 +43,17 @@ def fill(path: Path, *texts: str) -> None:
     with Memory.open(url(path)) as memory:
         for text in texts:
             memory.namespace("acme").save(text)
+
+
+def read_all(path: Path) -> list[str]:
+    with Memory.open(url(path)) as memory:
+        return [record.text for record in memory.namespace("acme").each()]
+
+
+def save_for_ever(space: Namespace, saved: list[str]) -> None:
+    while True:
+        text = f"text {len(saved)} " + "x" * 9000
+        saved.append(space.save(text).memory_id)
 
 
 @pytest.fixture
@@ -181,8 +193,7 @@ def test_a_truncated_store_is_called_damaged(tmp_path: Path, share: float) -> No
     fill(path, *(f"text {number} " + "x" * 3000 for number in range(40)))
     os.truncate(path, int(path.stat().st_size * share))
     with pytest.raises(StoreCorrupt, match=r"store\.db.*(damaged|not a)"):
-        with Memory.open(url(path)) as memory:
-            list(memory.namespace("acme").each())
+        read_all(path)
 
 
 @pytest.mark.req("pkg:errors")
@@ -302,15 +313,13 @@ def test_when_the_disk_is_full_nothing_is_half_written(
 
     monkeypatch.setattr(SQLiteFile, "_connect", bounded)
     path = tmp_path / "store.db"
-    saved = 0
+    saved: list[str] = []
     with Memory.open(url(path)) as memory:
         space = memory.namespace("acme")
         with pytest.raises(StoreUnavailable, match=r"store\.db: the disk is full"):
-            while True:
-                space.save_many([{"content": f"text {saved} " + "x" * 9000, "memory_id": saved}])
-                saved += 1
-        assert space.count() == saved
-        space.delete("0")
+            save_for_ever(space, saved)
+        assert [record.memory_id for record in space.each()] == saved
+        space.delete(saved[0])
     assert file_faults(path) == []
 
 

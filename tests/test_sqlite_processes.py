@@ -73,7 +73,9 @@ def test_a_write_is_seen_by_every_opener_at_once(path: Path) -> None:
         for number in range(20):
             memory_id = one.namespace("acme").save(f"word{number}").memory_id
             assert two.namespace("acme").get(memory_id).text == f"word{number}"
-            assert [h.memory_id for h in two.namespace("acme").search(f"word{number}")] == [memory_id]
+            assert [h.memory_id for h in two.namespace("acme").search(f"word{number}")] == [
+                memory_id
+            ]
 
 
 @pytest.mark.req("op:order")
@@ -121,9 +123,7 @@ def test_a_script_that_ends_at_once_loses_no_queued_write(path: Path, how: str, 
 
 
 @pytest.mark.req("pkg:errors", "op:order")
-def test_a_lock_that_is_held_too_long_is_named(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_that_is_held_too_long_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
     with Memory.open(url(path)) as one, Memory.open(url(path)) as two:
         one.namespace("acme").save("kept")

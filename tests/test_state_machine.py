@@ -225,7 +225,9 @@ class Twins(RuleBasedStateMachine):
     def end_task(self, path: tuple[str, ...], task: str, dry_run: bool) -> None:
         self.both(path, lambda space: space.end_task(task, dry_run=dry_run))
 
-    @rule(path=st.sampled_from(PATHS), match=METADATA, action=st.sampled_from(["expire", "archive"]))
+    @rule(
+        path=st.sampled_from(PATHS), match=METADATA, action=st.sampled_from(["expire", "archive"])
+    )
     def raise_event(self, path: tuple[str, ...], match: Any, action: Any) -> None:
         self.both(path, lambda space: space.raise_event("e", match=match, action=action))
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 from zero_mem.errors import Conflict, InvalidInput, MigrationNeeded, ZeroMemError
 from zero_mem.operations.plan import IDEMPOTENCY
 from zero_mem.space import Namespace
+from zero_mem.storage.base import Stored
 from zero_mem.types import Blob, Body, Json, MemoryReceipt, MemoryRecord, Path
 
 FORMAT: Final = 1
@@ -33,10 +34,6 @@ READABLE: Final[Mapping[str, Any]] = {"state": {"in": ["active", "archived"]}}
 OnConflict: TypeAlias = Literal["refuse", "skip", "renumber"]
 Progress: TypeAlias = Callable[[int], None]
 
-PURGED: Final = "purged"
-"""The kind that a purge leaves on a record."""
-
-_EVERY_STATE: Final = ["active", "archived", "deleted", "expired"]
 _PLAIN: Final = ("form", "kind", "key", "task", "session", "speaker", "source")
 _TIMES: Final = ("created_at", "recorded_at", "updated_at", "accessed_at", "expires_at")
 
@@ -312,6 +309,7 @@ class _Importing:
     def write(self, batch: Sequence[_Line]) -> None:
         """Write the lines of a batch that are new, then bring them to their states."""
         space = self._place(batch[0].namespace)
+        space.memory.flush()
         there = _in_any_state(space, {line.memory_id for line in batch})
         wanted: list[tuple[_Line, dict[str, Any]]] = []
         written: list[_Written] = []
@@ -328,18 +326,19 @@ class _Importing:
         _settle(space, written)
 
     def _placed(
-        self, space: Namespace, line: _Line, there: Mapping[str, MemoryRecord]
+        self, space: Namespace, line: _Line, there: Mapping[str, Stored]
     ) -> dict[str, Any] | None:
         """Give the save for a line: as a new record, or over what an earlier version became."""
         item = line.item | {"idempotency_key": line.once}
         if line.memory_id is None:
             return item
-        record = there.get(line.memory_id)
-        if record is None:
+        stored = there.get(line.memory_id)
+        if stored is None:
             return item | {"if_version": 0}
-        earlier = line.memory_id if record.uid == line.uid else self._imported_as(space, line.uid)
+        same = stored.record.uid == line.uid
+        earlier = line.memory_id if same else self._imported_as(space, line.uid)
         if earlier is not None:
-            return _over(item, _in_any_state(space, {earlier})[earlier])
+            return _over(item, _in_any_state(space, {earlier})[earlier].record)
         if self._on_conflict == "renumber":
             return item | {"memory_id": None}
         if self._on_conflict == "skip":
@@ -359,6 +358,8 @@ class _Importing:
     def _save(
         self, space: Namespace, wanted: Sequence[tuple[_Line, dict[str, Any]]]
     ) -> list[_Written]:
+        if not wanted:
+            return []
         skipping = self._on_conflict == "skip"
         try:
             batch = space.save_many(
@@ -403,24 +404,23 @@ class _Written:
         return cls(line, str(receipt["memory_id"]), int(receipt["version"]))
 
 
-def _in_any_state(space: Namespace, ids: Iterable[str | None]) -> dict[str, MemoryRecord]:
+def _in_any_state(space: Namespace, ids: Iterable[str | None]) -> dict[str, Stored]:
+    """Read records by id, ended ones too."""
     named = [memory_id for memory_id in ids if memory_id is not None]
-    if not named:
-        return {}
-    where = {"memory_id": {"in": named}, "state": {"in": _EVERY_STATE}}
-    return {record.memory_id: record for record in space.each(where)}
+    with space.memory.transaction() as transaction:
+        row = transaction.namespace(space.path)
+        return dict(transaction.by_ids(row, named)) if row and named else {}
 
 
-def _has(line: _Line, there: Mapping[str, MemoryRecord]) -> bool:
+def _has(line: _Line, there: Mapping[str, Stored]) -> bool:
     """Tell whether the record itself is there, at the line's version or a later one.
 
     One that was purged is not there; to save it again is refused.
     """
-    record = there.get(line.memory_id or "")
-    if record is None or record.uid != line.uid:
+    stored = there.get(line.memory_id or "")
+    if stored is None or stored.ended_by == "purge":
         return False
-    purged = record.state == "deleted" and record.kind == PURGED
-    return record.version >= line.version and not purged
+    return stored.record.uid == line.uid and stored.record.version >= line.version
 
 
 def _imports(space: Namespace) -> Iterator[tuple[str, str]]:

@@ -183,30 +183,43 @@ def _line(record: MemoryRecord, shown: Shown) -> str:
     return f"{line} (supersedes [memo:{record.memory_id}])" if shown.supersedes else line
 
 
-def _lines(space: Namespace, block: Block) -> list[tuple[str, Shown]]:
-    return [(_rendered(space, shown), shown) for shown in block.shown]
+class _Versions:
+    """The versions that blocks show; each memory's history is read once for all of them."""
 
+    def __init__(self, space: Namespace) -> None:
+        self._space = space
+        self._known: dict[str, dict[int, MemoryRecord]] = {}
 
-def _rendered(space: Namespace, shown: Shown) -> str:
-    record = _as_shown(space, shown)
-    return f"[memo:{shown.memory_id}] purged" if record is None else _line(record, shown)
+    def record(self, shown: Shown) -> MemoryRecord | None:
+        """Give the version that was shown, None once it was purged."""
+        if shown.memory_id not in self._known:
+            entries = self._space.history(shown.memory_id)
+            # A touch has the version of the change before it, which is what was shown.
+            records = {e.version: e.record for e in reversed(entries) if e.record is not None}
+            self._known[shown.memory_id] = records
+        return self._known[shown.memory_id].get(shown.version)
 
+    def lines(self, block: Block) -> list[tuple[str, Shown]]:
+        """Write each line of a block as it was first sent; a purged memory leaves a mark."""
+        return [(self._line(shown), shown) for shown in block.shown]
 
-def _as_shown(space: Namespace, shown: Shown) -> MemoryRecord | None:
-    """Read the version that was shown, None once it was purged."""
-    for entry in space.history(shown.memory_id):
-        if entry.version == shown.version and entry.record is not None:
-            return entry.record
-    return None
+    def _line(self, shown: Shown) -> str:
+        record = self.record(shown)
+        return f"[memo:{shown.memory_id}] purged" if record is None else _line(record, shown)
+
+    def text(self, block: Block) -> str:
+        """Write a block in its fence."""
+        return fence(line for line, _ in self.lines(block))
 
 
 def exposures_of(
     space: Namespace, blocks: Iterable[Block], first_turns: Mapping[int, int]
 ) -> Iterator[Exposure]:
     """Give what blocks showed as a cost review takes it; `first_turns` is by block number."""
+    versions = _Versions(space)
     for block in blocks:
         for shown in block.shown:
-            record = _as_shown(space, shown)
+            record = versions.record(shown)
             if record is not None and block.number in first_turns:
                 yield Exposure(
                     memory_id=record.memory_id,
@@ -218,19 +231,15 @@ def exposures_of(
                 )
 
 
-def render_block(space: Namespace, block: Block) -> str:
-    """Write a block as it was first sent; a purged memory leaves `[memo:ID] purged`."""
-    return fence(line for line, _ in _lines(space, block))
-
-
 def insert_blocks(
     messages: Sequence[Chat], blocks: Iterable[Block], space: Namespace
 ) -> list[dict[str, Any]]:
     """Put every block back at its place; those that the host has kept in its list stay."""
     prompt = [dict(message) for message in messages]
     places: dict[int, list[dict[str, Any]]] = {}
+    versions = _Versions(space)
     for block in blocks:
-        message = {"role": "user", "content": render_block(space, block)}
+        message = {"role": "user", "content": versions.text(block)}
         places.setdefault(block.anchor, []).append(message)
     # From the end, so that no place moves before its turn.
     for anchor in sorted(places, reverse=True):
@@ -260,7 +269,8 @@ def spans_of(
     space: Namespace, prompt: Sequence[Chat], blocks: Iterable[Block], tokenizer: Tokenizer
 ) -> list[Span]:
     """Show a prompt message by message, each memory's tokens with their reason."""
-    rendered = {render_block(space, block): block for block in blocks}
+    versions = _Versions(space)
+    rendered = {versions.text(block): block for block in blocks}
     spans: list[Span] = []
     for message in prompt:
         content = message.get("content")
@@ -270,12 +280,11 @@ def spans_of(
             reason = f"host: {message['role']}"
             spans.append(Span(text=text, reason=reason, tokens=tokenizer.count(text)))
         else:
-            spans += _memory_spans(space, block, tokenizer)
+            spans += _memory_spans(versions.lines(block), tokenizer)
     return spans
 
 
-def _memory_spans(space: Namespace, block: Block, tokenizer: Tokenizer) -> list[Span]:
-    lines = _lines(space, block)
+def _memory_spans(lines: Sequence[tuple[str, Shown]], tokenizer: Tokenizer) -> list[Span]:
     opening, *_, closing = fence(line for line, _ in lines).split("\n")
     return [
         Span(text=opening, reason="fence", tokens=tokenizer.count(opening)),

@@ -219,7 +219,7 @@ class ZeroMemRuntime:
         fields = {
             "messages": len(messages),
             "digest": prompts.digest_of(messages),
-            "blocks": [block.number for block in blocks],
+            "blocks": len(blocks),
         }
         self.space.decide(self._turns(), str(turn), json.dumps(fields))
 
@@ -240,8 +240,7 @@ class ZeroMemRuntime:
         given = prompts.check_messages(messages)[: fields["messages"]]
         if prompts.digest_of(given) != fields["digest"]:
             raise InvalidInput(f"these are not the messages of turn {turn}")
-        blocks = prompts.blocks_of(self.space, self.conversation)
-        blocks = [block for block in blocks if block.number in fields["blocks"]]
+        blocks = prompts.blocks_of(self.space, self.conversation)[: fields["blocks"]]
         prompt = prompts.insert_blocks(given, blocks, self.space)
         return prompts.spans_of(self.space, prompt, blocks, self.space.memory.tokenizer)
 
@@ -253,7 +252,7 @@ class ZeroMemRuntime:
         """
         first_turns: dict[int, int] = {}
         for turn, value in self.space.decisions(self._turns()).items():
-            for number in json.loads(value or "{}").get("blocks", ()):
+            for number in range(json.loads(value)["blocks"] if value else 0):
                 first_turns.setdefault(number, int(turn))
         blocks = prompts.blocks_of(self.space, self.conversation)
         exposures = prompts.exposures_of(self.space, blocks, first_turns)

@@ -16,7 +16,7 @@ from zero_mem.space import Namespace
 from zero_mem.types import MemoryReceipt
 
 State: TypeAlias = dict[str, Any]
-WORDS = "refund order customer 退款 申请 bicycle 流程 invoice 第二步 pending".split()
+WORDS = ["refund", "order", "customer", "退款", "申请", "bicycle", "流程", "invoice", "第二步"]
 
 
 def main(path: str, name: str, seed: int) -> None:

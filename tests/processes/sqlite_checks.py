@@ -18,9 +18,7 @@ def file_faults(path: Path) -> list[str]:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
         try:
             # Rank 1: compare with the rows that were indexed, not only the index with itself.
-            connection.execute(
-                "INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)"
-            )
+            connection.execute("INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)")
         except sqlite3.DatabaseError as error:
             found.append(f"lexicon: {error}")
         terms = dict(connection.execute("SELECT term, cnt FROM lexicon_term"))

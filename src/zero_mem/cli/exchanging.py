@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -12,7 +13,7 @@ import typer
 
 from zero_mem.cli import inputs
 from zero_mem.cli.files import written
-from zero_mem.cli.progress import bar
+from zero_mem.cli.progress import Step, bar
 from zero_mem.cli.session import Session, command
 from zero_mem.errors import InvalidInput
 from zero_mem.exchange import ImportReport, OnConflict, export_records, import_records
@@ -50,9 +51,13 @@ def export(
     count = 0
     with written(out) as lines, bar("exporting", total, long=_LONG_COUNT) as step:
         for path in paths:
-            space = memory.namespace(*path)
-            count += export_records(space, lines, where=found, on_progress=step)
+            tell = partial(_further, step, count)
+            count += export_records(memory.namespace(*path), lines, where=found, on_progress=tell)
     session.note(f"exported {count:,} memories of {len(paths)} namespaces")
+
+
+def _further(step: Step, before: int, done: int) -> None:
+    step(before + done)
 
 
 @command(app, "import")

@@ -65,6 +65,7 @@ class Plan:
         self._records: dict[str, Stored | None] = {}
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
+        self._scanned: dict[tuple[str | None, str | None], dict[str, Stored]] = {}
 
     def flush(self) -> None:
         """Hand the changes so far to the store, inside the same transaction."""
@@ -478,19 +479,25 @@ class Plan:
     def _least_used(self, limits: Limits) -> Stored | None:
         held = self.transaction.held(self.row)
         busy = open_tasks(self.transaction, self.row, self.now)
-        scope = {"form": limits.cap_form, "kind": limits.cap_kind}
-        equalities = {name: (value,) for name, value in scope.items() if value is not None}
-        scanned = self.transaction.scan(self.row, {"state": ("active",), **equalities})
-        known = {stored.record.memory_id: stored for stored in scanned}
-        known.update((key, stored) for key, stored in self._records.items() if stored)
+        scope = (limits.cap_form, limits.cap_kind)
+        changed = {key: stored for key, stored in self._records.items() if stored}
         candidates = [
             stored
-            for stored in known.values()
-            if self._counts_in((limits.cap_form, limits.cap_kind), stored.record)
+            for stored in ({**self._active_of(scope), **changed}).values()
+            if self._counts_in(scope, stored.record)
             and stored.record.uid not in held
             and stored.record.task not in busy
         ]
         return min(candidates, key=_use, default=None)
+
+    def _active_of(self, scope: tuple[str | None, str | None]) -> dict[str, Stored]:
+        """Read the active records of a scope as the store has them, once for a whole batch."""
+        if scope not in self._scanned:
+            named = zip(("form", "kind"), scope, strict=True)
+            equalities = {name: (value,) for name, value in named if value is not None}
+            scanned = self.transaction.scan(self.row, {"state": ("active",), **equalities})
+            self._scanned[scope] = {stored.record.memory_id: stored for stored in scanned}
+        return self._scanned[scope]
 
     def _commit(
         self,

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 Job: TypeAlias = Callable[[], object]
 
@@ -29,7 +29,7 @@ class WriteQueue:
         self._running = threading.Lock()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self._closed = threading.Event()
         self._process = os.getpid()
         _flush_at_exit(self)
 
@@ -39,8 +39,9 @@ class WriteQueue:
             self._jobs.append(job)
             _BUSY.add(self)
             if self._thread is None:
+                idle = _Idle(self._jobs, self._changed, self._closed)
                 self._thread = threading.Thread(
-                    target=_work, args=(weakref.ref(self),), name="zero-mem-queue", daemon=True
+                    target=_work, args=(weakref.ref(self), idle), name="zero-mem-queue", daemon=True
                 )
                 self._thread.start()
             self._changed.notify()
@@ -58,7 +59,7 @@ class WriteQueue:
         """Flush, and end the thread."""
         self.flush()
         with self._changed:
-            self._closed = True
+            self._closed.set()
             self._changed.notify()
 
     def _run_one(self) -> bool:
@@ -71,23 +72,29 @@ class WriteQueue:
                 _BUSY.discard(self)
         return True
 
+
+class _Idle(NamedTuple):
+    """What the thread waits with: not the queue itself, which nobody may hold any more."""
+
+    jobs: deque[Job]
+    changed: threading.Condition
+    closed: threading.Event
+
     def wait(self) -> bool:
-        """Wait for a job and run it; tell whether to go on."""
-        with self._changed:
-            if not self._jobs and not self._closed:
-                self._changed.wait(timeout=1.0)
-            if self._closed and not self._jobs:
-                return False
-        self._run_one()
-        return True
+        """Wait for a job, at most a second; tell whether the queue is still open."""
+        with self.changed:
+            if not self.jobs and not self.closed.is_set():
+                self.changed.wait(timeout=1.0)
+        return not self.closed.is_set()
 
 
-def _work(queue: weakref.ref[WriteQueue]) -> None:
+def _work(queue: weakref.ref[WriteQueue], idle: _Idle) -> None:
     """Run jobs for as long as the queue is there; a queue nobody holds is let go."""
-    while True:
+    while idle.wait():
         alive = queue()
-        if alive is None or not alive.wait():
+        if alive is None:
             return
+        alive.flush()
         del alive
 
 

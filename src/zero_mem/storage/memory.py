@@ -319,7 +319,11 @@ class MemoryTransaction(Transaction):
         self._put(self._space(row).decisions, (decision.scope, decision.key), decision)
 
     def undecide(self, row: NamespaceRow, scope: str, key: str) -> None:
-        self._take(self._space(row).decisions, (scope, key))
+        decisions = self._space(row).decisions
+        before = dict(decisions)  # as a whole: the order is to come back too
+        if decisions.pop((scope, key), None) is not None:
+            self._undo.append(lambda: decisions.update(before))
+            self._undo.append(decisions.clear)
 
     def hold(self, row: NamespaceRow, owner: str, uid: str) -> None:
         holds = self._space(row).holds

@@ -15,7 +15,9 @@ Each test bears the marker `req` with the ids of the requirements that it shows;
 
 from __future__ import annotations
 
+from zero_mem.testing.batches import BatchConformance
 from zero_mem.testing.forgetting import ExpiryConformance, LimitConformance
+from zero_mem.testing.keys import KeyConformance
 from zero_mem.testing.primitives import (
     HostPrimitives,
     IndexPrimitives,
@@ -24,12 +26,7 @@ from zero_mem.testing.primitives import (
 )
 from zero_mem.testing.reads import FilterConformance, ListConformance, SearchConformance
 from zero_mem.testing.time_travel import HistoryConformance, PurgeConformance
-from zero_mem.testing.writes import (
-    BatchConformance,
-    KeyConformance,
-    SaveConformance,
-    UpdateConformance,
-)
+from zero_mem.testing.writes import SaveConformance, UpdateConformance
 
 
 class StorageConformance(NamespacePrimitives, RecordPrimitives, IndexPrimitives, HostPrimitives):

@@ -20,6 +20,7 @@ class FakeClock:
         self.set(start)
 
     def __call__(self) -> datetime:
+        """Tell the moment that the clock stands at."""
         return self._now
 
     def set(self, moment: datetime) -> None:

@@ -14,7 +14,6 @@ from zero_mem.storage.base import Storage
 from zero_mem.testing.fakes import CountingTokenizer, FakeClock
 
 
-
 class StoreFixtures:
     """Fixtures over one new, empty store; a subclass overrides `storage`."""
 
@@ -69,8 +68,8 @@ def in_no_read(space: Namespace, memory_id: str, query: str) -> bool:
     return not (
         readable(space, memory_id)
         or space.count({"memory_id": memory_id})
-        or [record for record in space.each() if record.memory_id == memory_id]
+        or any(record.memory_id == memory_id for record in space.each())
         or memory_id in found(space, query)
-        or [item for item in space.recall(query).items if item.memory_id == memory_id]
+        or any(item.memory_id == memory_id for item in space.recall(query).items)
         or f"[memo:{memory_id}]" in space.recall_for_prompt([memory_id])
     )

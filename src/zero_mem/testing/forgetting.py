@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -121,7 +123,9 @@ class ExpiryConformance(StoreFixtures):
         space.end_task("t", action=action)  # type: ignore[arg-type]
         space.raise_event("e", action=action)  # type: ignore[arg-type]
         assert texts(space) == []
-        assert [entry.operation for key in "123" for entry in space.history(key)[1:]] == [action] * 3
+        assert [entry.operation for key in "123" for entry in space.history(key)[1:]] == [
+            action
+        ] * 3
         assert len(texts(space, {"state": state})) == 3
 
     @pytest.mark.req("expire:task-end")
@@ -175,9 +179,14 @@ class ExpiryConformance(StoreFixtures):
     @pytest.mark.req("expire:time", "pkg:errors")
     def test_an_unknown_ending_is_refused(self, space: Namespace) -> None:
         """Before anything happens."""
-        for call in (space.expire, lambda **k: space.end_task("t", **k)):
+        ends: list[Callable[[Any], object]] = [
+            lambda action: space.expire(action=action),
+            lambda action: space.end_task("t", action=action),
+            lambda action: space.raise_event("e", action=action),
+        ]
+        for end in ends:
             with pytest.raises(InvalidInput, match="archive"):
-                call(action="burn")
+                end("burn")
 
 
 class LimitConformance(StoreFixtures):
@@ -250,7 +259,11 @@ class LimitConformance(StoreFixtures):
         space.save("a", kind="n", memory_id="a")
         space.archive("a")
         space.save("b", kind="n", memory_id="b")
-        for write in (lambda: space.save("c", kind="n"), lambda: space.restore("a")):
+        writes: list[Callable[[], object]] = [
+            lambda: space.save("c", kind="n"),
+            lambda: space.restore("a"),
+        ]
+        for write in writes:
             with pytest.raises(LimitReached, match="1"):
                 write()
         space.save("b, changed", kind="n", memory_id="b")
@@ -305,7 +318,10 @@ class LimitConformance(StoreFixtures):
         space.decide("conversation", "", "empty key")
         space.decide("conversation", long, "changed")
         assert space.decision("conversation", long) == "changed"
-        assert list(space.decisions("conversation").items()) == [(long, "changed"), ("", "empty key")]
+        assert list(space.decisions("conversation").items()) == [
+            (long, "changed"),
+            ("", "empty key"),
+        ]
         assert space.decision("conversation", "no") is None
         assert other.decisions("conversation") == {}
         with pytest.raises(NotAllowed):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from zero_mem.storage.base import Decision, NamespaceRow, Posting, Storage, Stor
 from zero_mem.storage.times import to_micros
 from zero_mem.testing.fakes import FakeClock
 from zero_mem.testing.fixtures import StoreFixtures, texts
-from zero_mem.types import Blob, Json
+from zero_mem.types import Blob, Body, Json
 
 ACME = ("acme", "alice")
 
@@ -44,6 +45,15 @@ def writing(storage: Storage) -> Iterator[tuple[Transaction, NamespaceRow]]:
 def ids(stored: Iterator[Stored]) -> list[str]:
     """Name the records of a scan."""
     return [one.record.memory_id for one in stored]
+
+
+def _change_all(transaction: Transaction, row: NamespaceRow, uid: str, now: int) -> None:
+    transaction.create_namespace(("acme", "new"))
+    transaction.accessed(row, ["kept"], now)
+    transaction.decide(row, Decision(scope="s", key="k", value="v"))
+    transaction.hold(row, "owner", uid)
+    transaction.store_namespace(replace(row, next_id=99))
+    raise Undone
 
 
 class NamespacePrimitives(StoreFixtures):
@@ -101,12 +111,7 @@ class NamespacePrimitives(StoreFixtures):
         """Namespaces, records, decisions and holds go back together."""
         uid = space.get(space.save("kept", memory_id="kept").memory_id).uid
         with pytest.raises(Undone), writing(storage) as (transaction, row):
-            transaction.create_namespace(("acme", "new"))
-            transaction.accessed(row, ["kept"], to_micros(memory.now()))
-            transaction.decide(row, Decision(scope="s", key="k", value="v"))
-            transaction.hold(row, "owner", uid)
-            transaction.store_namespace(replace(row, next_id=99))
-            raise Undone
+            _change_all(transaction, row, uid, to_micros(memory.now()))
         with reading(storage) as (transaction, row):
             assert transaction.namespace(("acme", "new")) is None
             assert transaction.decision(row, "s", "k") is None
@@ -303,7 +308,11 @@ class RecordPrimitives(StoreFixtures):
         self, storage: Storage, space: Namespace
     ) -> None:
         """Bodies of every kind come back from it as they went in."""
-        bodies = ["text", Json({"a": [1, 2.5, None]}), Blob(data=b"\0\xff", media_type="image/png")]
+        bodies: list[Body] = [
+            "text",
+            Json({"a": [1, 2.5, None]}),
+            Blob(data=b"\0\xff", media_type="image/png"),
+        ]
         space.save(bodies[0], memory_id="x")
         for body in bodies[1:]:
             space.update("x", content=body)
@@ -410,6 +419,20 @@ class HostPrimitives(StoreFixtures):
             assert transaction.decision(row, "s", "no") is None
             assert transaction.decisions(row, "no") == []
 
+    @pytest.mark.req("controller:offload")
+    def test_an_undone_transaction_leaves_the_order_of_decisions(self, storage: Storage) -> None:
+        """Also where it had forgotten one, and decided it anew."""
+        with writing(storage) as (transaction, row):
+            for key in ("b", "a", "c"):
+                transaction.decide(row, Decision(scope="s", key=key, value=key))
+        with pytest.raises(Undone), writing(storage) as (transaction, row):
+            transaction.undecide(row, "s", "b")
+            transaction.decide(row, Decision(scope="s", key="b", value="anew"))
+            raise Undone
+        with reading(storage) as (transaction, row):
+            listed = transaction.decisions(row, "s")
+        assert [decision.value for decision in listed] == ["b", "a", "c"]
+
     @pytest.mark.req("limits:overflow")
     def test_a_record_is_held_until_its_last_owner_lets_go(self, storage: Storage) -> None:
         """Holding twice is holding once."""
@@ -430,7 +453,12 @@ class HostPrimitives(StoreFixtures):
         self, storage: Storage, space: Namespace, other: Namespace
     ) -> None:
         """Id, uid, place and versions stay; bodies, names, decisions and holds are gone."""
-        options = {"kind": "secret_kind", "key": "k", "task": "t", "metadata": {"m": 1}}
+        options: dict[str, Any] = {
+            "kind": "secret_kind",
+            "key": "k",
+            "task": "t",
+            "metadata": {"m": 1},
+        }
         space.save("secret", memory_id="x", hold="owner", idempotency_key="once", **options)
         space.save("open", memory_id="y")
         other.save("secret elsewhere", memory_id="x", **options)

@@ -181,9 +181,7 @@ class FilterConformance(StoreFixtures):
         space.save("one", memory_id="one", kind="task_state", task="t", tags=["red", "big"])
         clock.advance(10)
         space.save("two", memory_id="two", kind="user_pref", key="tz", metadata={"order": 57})
-        space.save(
-            "three", memory_id="three", session="s", speaker="Ann", metadata={"order": 58.5}
-        )
+        space.save("three", memory_id="three", session="s", speaker="Ann", metadata={"order": 58.5})
         space.save("four", memory_id="four", source="tool", metadata={"order": "57", "a": {"b": 1}})
         space.save("five", memory_id="five", expires_in=5, form="episodic")
         space.save("six", memory_id="six")
@@ -327,9 +325,7 @@ class SearchConformance(StoreFixtures):
         assert found(space, "refund", limit=2) == ["c", "a"]
 
     @pytest.mark.req("index:languages", "handle:scope")
-    def test_scores_know_only_their_own_namespace(
-        self, space: Namespace, other: Namespace
-    ) -> None:
+    def test_scores_know_only_their_own_namespace(self, space: Namespace, other: Namespace) -> None:
         """A thousand foreign records move no score."""
         space.save_many([{"content": text} for text in ("refund order", "order", "weather")])
         before = [(hit.memory_id, hit.score) for hit in space.search("refund order")]

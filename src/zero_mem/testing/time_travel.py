@@ -135,9 +135,7 @@ class HistoryConformance(StoreFixtures):
         space.save("of u", task="u", memory_id="b")
         moment = clock()
         clock.advance()
-        space.update_many(
-            [{"memory_id": "a", "content": "A"}, {"memory_id": "b", "content": "B"}]
-        )
+        space.update_many([{"memory_id": "a", "content": "A"}, {"memory_id": "b", "content": "B"}])
         operation = space.history("a")[-1].operation_id
         space.rollback(task="t", to_moment=moment)
         assert texts(space) == ["of t", "B"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from zero_mem.types import Blob, Json
 
 
 def nested(depth: int) -> Json:
-    """Make a list in a list in a list …"""
+    """Put a value into a list in a list, so many times."""
     value: object = "core"
     for _ in range(depth):
         value = [value]
@@ -85,9 +87,7 @@ class SaveConformance(StoreFixtures):
         ],
         ids=repr,
     )
-    def test_a_body_comes_back_exactly(
-        self, space: Namespace, body: str | Json | Blob
-    ) -> None:
+    def test_a_body_comes_back_exactly(self, space: Namespace, body: str | Json | Blob) -> None:
         """Text byte for byte, JSON by type and value, binary with its media type."""
         memory_id = space.save(body).memory_id
         content = space.get(memory_id).content
@@ -157,9 +157,7 @@ class SaveConformance(StoreFixtures):
         ],
         ids=repr,
     )
-    def test_a_wrong_argument_is_named(
-        self, space: Namespace, options: dict[str, object]
-    ) -> None:
+    def test_a_wrong_argument_is_named(self, space: Namespace, options: dict[str, object]) -> None:
         """A typed error, and nothing stored."""
         with pytest.raises(InvalidInput) as raised:
             space.save("text", **options)  # type: ignore[arg-type]
@@ -169,7 +167,14 @@ class SaveConformance(StoreFixtures):
     @pytest.mark.req("pkg:errors")
     def test_an_empty_optional_argument_is_none_given(self, space: Namespace) -> None:
         """As forms and JSON clients send it."""
-        empty = {"kind": "", "key": "", "memory_id": "", "task": "", "session": "", "speaker": ""}
+        empty: dict[str, Any] = {
+            "kind": "",
+            "key": "",
+            "memory_id": "",
+            "task": "",
+            "session": "",
+            "speaker": "",
+        }
         record = space.get(space.save("text", **empty, form="").memory_id)
         assert (record.kind, record.key, record.memory_id) == ("note", None, "1")
         assert (record.task, record.session, record.speaker) == (None, None, None)
@@ -210,7 +215,12 @@ class UpdateConformance(StoreFixtures):
     @pytest.mark.req("op:update", "op:merge")
     def test_an_update_changes_what_it_names(self, space: Namespace, clock: FakeClock) -> None:
         """Metadata, tags, task and expiry stay when only the content is named."""
-        options = {"metadata": {"a": 1, "b": 2}, "tags": ["t"], "task": "t", "expires_in": 60}
+        options: dict[str, Any] = {
+            "metadata": {"a": 1, "b": 2},
+            "tags": ["t"],
+            "task": "t",
+            "expires_in": 60,
+        }
         before = space.get(space.save("old", **options).memory_id)
         clock.advance()
         receipt = space.update("1", content="new")
@@ -261,7 +271,7 @@ class UpdateConformance(StoreFixtures):
         """On every kind of write, and the record stays."""
         space.save("one", memory_id="x")
         space.update("x", content="two", if_version=1)
-        stale = [
+        stale: list[Callable[[], object]] = [
             lambda: space.save("late", memory_id="x", if_version=1),
             lambda: space.update("x", content="late", if_version=1),
             lambda: space.touch("x", if_version=1),
@@ -326,274 +336,3 @@ class UpdateConformance(StoreFixtures):
                     "no memory ID in this namespace"
                 )
         assert texts(other) == ["text"]
-
-
-class KeyConformance(StoreFixtures):
-    """Keys, idempotency and near-equal records."""
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_twenty_saves_under_a_key_are_one_record(self, space: Namespace) -> None:
-        """All receipts bear its id, and equal ones say unchanged."""
-        receipts = [space.save("fact", kind="user_pref", key="k") for _ in range(20)]
-        assert {receipt.memory_id for receipt in receipts} == {"1"}
-        assert [receipt.unchanged for receipt in receipts] == [False] + [True] * 19
-        assert (space.count(), space.get("1").version) == (1, 1)
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_there_and_back_again_is_two_changes(self, space: Namespace) -> None:
-        """Equality is with what stands now, not with what stood once."""
-        receipts = [space.save(body, key="k") for body in ("A", "B", "A", "A")]
-        assert [receipt.operation for receipt in receipts] == ["save"] + ["update"] * 3
-        assert [receipt.version for receipt in receipts] == [1, 2, 3, 3]
-        assert [receipt.unchanged for receipt in receipts] == [False] * 3 + [True]
-        assert texts(space) == ["A"]
-
-    @pytest.mark.req("op:dedupe-key", "op:merge")
-    def test_a_save_on_a_record_merges(self, space: Namespace) -> None:
-        """What the second save does not name stays as the first said."""
-        space.save("one", key="k", metadata={"a": 1, "b": 2}, tags=["t"], session="s")
-        space.save("two", key="k", metadata={"b": None, "c": 3})
-        record = space.get("1")
-        assert (record.text, record.metadata) == ("two", {"a": 1, "c": 3})
-        assert (record.tags, record.session) == (("t",), "s")
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_an_equal_save_refreshes_the_expiry(self, space: Namespace, clock: FakeClock) -> None:
-        """`expires_in` compares as a duration."""
-        space.save("fact", key="k", expires_in=60)
-        clock.advance(30)
-        receipt = space.save("fact", key="k", expires_in=60)
-        assert (receipt.unchanged, receipt.version) == (True, 1)
-        assert space.get("1").expires_at == clock() + timedelta(seconds=60)
-        assert not space.save("fact", key="k", expires_in=61).unchanged
-        assert space.get("1").version == 2
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_a_key_belongs_to_its_kind_and_namespace(
-        self, space: Namespace, other: Namespace
-    ) -> None:
-        """The same key elsewhere is another fact."""
-        space.save("a", kind="user_pref", key="k")
-        space.save("b", kind="note", key="k")
-        other.save("c", kind="user_pref", key="k")
-        assert (texts(space), texts(other)) == (["a", "b"], ["c"])
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_a_key_and_an_id_must_not_contradict(self, space: Namespace) -> None:
-        """Nor may a save change what a record is."""
-        space.save("a", kind="user_pref", key="k", memory_id="a")
-        space.save("b", kind="user_pref", memory_id="b")
-        for options in (
-            {"kind": "user_pref", "key": "k", "memory_id": "b"},
-            {"kind": "note", "memory_id": "a"},
-            {"form": "episodic", "memory_id": "a"},
-            {"kind": "user_pref", "key": "other", "memory_id": "a"},
-        ):
-            with pytest.raises(Conflict):
-                space.save("text", **options)
-        assert texts(space) == ["a", "b"]
-
-    @pytest.mark.req("op:dedupe-key", "op:restore")
-    def test_a_taken_key_keeps_an_old_holder_out(
-        self, space: Namespace, clock: FakeClock
-    ) -> None:
-        """Restoring onto it is a conflict, until the new holder has ended."""
-        space.save("old", key="k", memory_id="old")
-        space.archive("old")
-        space.save("new", key="k", memory_id="new", expires_in=60)
-        with pytest.raises(Conflict):
-            space.restore("old")
-        clock.advance(60)
-        space.restore("old")
-        assert texts(space) == ["old"]
-        assert space.history("new")[-1].operation == "expire"
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_an_expired_holder_makes_way(self, space: Namespace, clock: FakeClock) -> None:
-        """The new fact is a new record, and both histories are kept."""
-        space.save("old", key="k", expires_in=60)
-        clock.advance(60)
-        receipt = space.save("new", key="k")
-        assert (receipt.operation, receipt.memory_id) == ("save", "2")
-        assert texts(space) == ["new"]
-        assert [entry.operation for entry in space.history("1")] == ["save", "expire"]
-
-    @pytest.mark.req("op:dedupe-key", "limits:defaults")
-    def test_a_key_can_come_from_the_content_or_the_metadata(self, space: Namespace) -> None:
-        """Where the limits of a kind say so."""
-        space.configure(kind="fact", dedupe_key="content")
-        space.configure(kind="order", dedupe_key="metadata.id")
-        facts = {space.save("same", kind="fact").memory_id for _ in range(20)}
-        assert len(facts) == 1
-        orders = [
-            space.save(f"state {number}", kind="order", metadata={"id": number % 2}).memory_id
-            for number in range(4)
-        ]
-        assert orders[:2] == orders[2:]
-        assert texts(space) == ["same", "state 2", "state 3"]
-
-    @pytest.mark.req("op:idempotency")
-    def test_a_retried_save_is_applied_once(self, space: Namespace, clock: FakeClock) -> None:
-        """It answers with the first receipt, marked replayed, whatever happened since."""
-        first = space.save("text", idempotency_key="once", metadata={"a": 1})
-        clock.advance()
-        space.update(first.memory_id, content="later")
-        again = space.save("text", idempotency_key="once", metadata={"a": 1})
-        assert again.replayed
-        assert (again.memory_id, again.version, again.created_at) == ("1", 1, first.created_at)
-        assert texts(space) == ["later"]
-
-    @pytest.mark.req("op:idempotency")
-    def test_an_idempotency_key_is_for_one_request(
-        self, space: Namespace, other: Namespace
-    ) -> None:
-        """Another request under it is a conflict; another namespace has its own."""
-        space.save("text", idempotency_key="once")
-        with pytest.raises(Conflict, match="different request"):
-            space.save("other text", idempotency_key="once")
-        assert not other.save("text", idempotency_key="once").replayed
-        assert (space.count(), other.count()) == (1, 1)
-
-    @pytest.mark.req("op:idempotency")
-    def test_a_failed_save_leaves_its_idempotency_key_free(self, space: Namespace) -> None:
-        """So that it can be retried."""
-        with pytest.raises(Conflict):
-            space.save("text", memory_id="x", if_version=3, idempotency_key="once")
-        assert not space.save("text", memory_id="x", idempotency_key="once").replayed
-
-    @pytest.mark.req("op:dedupe-key")
-    def test_near_equal_records_are_grouped_and_merged(
-        self, space: Namespace, clock: FakeClock
-    ) -> None:
-        """The newest stays, the others are archived; keys and other kinds are left alone."""
-        text = "the customer asked for a refund of order 57 and wants it on the old card today"
-        for body in (text, "something else entirely", text, text + "!"):
-            space.save(body)
-            clock.advance()
-        space.save(text, kind="other")
-        space.save(text, key="k")
-        (group,) = space.duplicates("note")
-        assert (group.memory_id, sorted(group.others), group.count) == ("4", ["1", "3"], 3)
-        space.duplicates("note", merge=True)
-        live = [record.memory_id for record in space.each({"kind": "note"})]
-        assert live == ["2", "4", "6"]
-        assert space.get("1").state == "archived"
-        assert space.duplicates("note") == []
-
-
-class BatchConformance(StoreFixtures):
-    """Batches: one transaction each, all or what can be."""
-
-    @pytest.mark.req("op:save")
-    def test_a_batch_that_aborts_stores_nothing(self, space: Namespace) -> None:
-        """The error says which item; numbers, decisions and index stay as they were."""
-        space.save("taken", memory_id="x")
-        items = [
-            {"content": "new", "idempotency_key": "once"},
-            {"content": "changed", "memory_id": "x"},
-            {"content": "late", "memory_id": "x", "if_version": 1},
-        ]
-        with pytest.raises(Conflict, match="item 2"):
-            space.save_many(items)
-        assert texts(space) == ["taken"]
-        assert found(space, "new changed late") == []
-        assert not space.save("new", idempotency_key="once").replayed
-
-    @pytest.mark.req("op:save")
-    def test_a_batch_that_skips_answers_at_each_index(self, space: Namespace) -> None:
-        """One bad item does not fail the others."""
-        result = space.save_many(
-            [
-                {"content": "a", "key": "k"},
-                {"content": ""},
-                {"content": "b", "key": "k"},
-                {"content": "c", "colour": "red"},
-                {"no": "content"},
-                {"content": "d", "if_version": 4},
-                {"content": "e" * 200_000},
-            ],
-            on_error="skip",
-        )
-        assert [receipt.memory_id for receipt in result.receipts] == ["1", "1", "2"]
-        kinds = {place: type(error) for place, error in result.errors.items()}
-        assert kinds == {1: InvalidInput, 3: InvalidInput, 4: InvalidInput, 5: Conflict}
-        assert (result.count, len(result.results)) == (3, 7)
-        assert texts(space) == ["b", "e" * 200_000]
-
-    @pytest.mark.req("op:save", "op:dedupe-key", "op:idempotency")
-    def test_items_of_a_batch_see_the_ones_before(self, space: Namespace) -> None:
-        """Keys, ids, versions and idempotency hold inside it as across calls."""
-        result = space.save_many(
-            [
-                {"content": "a", "memory_id": "x", "key": "k"},
-                {"content": "b", "memory_id": "x", "if_version": 1},
-                {"content": "c", "key": "k"},
-                {"content": "c", "key": "k"},
-                {"content": "d", "idempotency_key": "once"},
-                {"content": "d", "idempotency_key": "once"},
-                {"content": "e", "memory_id": "1"},
-            ],
-            on_error="skip",
-        )
-        receipts = result.receipts
-        assert [receipt.version for receipt in receipts] == [1, 2, 3, 3, 1, 1, 2]
-        assert [receipt.unchanged for receipt in receipts] == [False] * 3 + [True] + [False] * 3
-        assert [receipt.replayed for receipt in receipts] == [False] * 5 + [True, False]
-        assert texts(space) == ["c", "e"]
-        assert [entry.before for entry in space.history("x")] == [None, "a", "b"]
-        assert {entry.operation_id for entry in space.history("x")} == {1}
-        assert (found(space, "a b d"), found(space, "c"), found(space, "e")) == ([], ["x"], ["1"])
-
-    @pytest.mark.req("op:update", "op:touch", "op:archive", "op:restore")
-    def test_every_write_has_a_batch_form(self, space: Namespace, clock: FakeClock) -> None:
-        """Each aborts whole, or skips what is not there."""
-        space.save_many([{"content": "a"}, {"content": "b"}])
-        calls = [
-            lambda ids, on_error: space.update_many(
-                [{"memory_id": key, "tags": ["t"]} for key in ids], on_error=on_error
-            ),
-            lambda ids, on_error: space.touch_many(ids, expires_in=60, on_error=on_error),
-            lambda ids, on_error: space.archive_many(ids, on_error=on_error),
-            lambda ids, on_error: space.restore_many(ids, on_error=on_error),
-        ]
-        for call in calls:
-            before = [space.get("1"), space.get("2")]
-            with pytest.raises(NotFound, match="item 1"):
-                call(["1", "no", "2"], "abort")
-            assert [space.get("1"), space.get("2")] == before
-            result = call(["1", "no", "2"], "skip")
-            assert [receipt.memory_id for receipt in result.receipts] == ["1", "2"]
-            assert list(result.errors) == [1]
-            clock.advance()
-
-    @pytest.mark.req("op:update")
-    def test_two_updates_of_one_record_in_a_batch(self, space: Namespace) -> None:
-        """The second is built on the first."""
-        space.save("a b", memory_id="x")
-        space.update_many(
-            [
-                {"memory_id": "x", "content": "c", "metadata": {"n": 1}},
-                {"memory_id": "x", "tags": ["t"], "metadata": {"m": 2}},
-                {"memory_id": "x", "content": "d"},
-            ]
-        )
-        record = space.get("x")
-        assert (record.text, record.tags, record.metadata) == ("d", ("t",), {"n": 1, "m": 2})
-        assert [entry.before for entry in space.history("x")] == [None, "a b", "c", "c"]
-        assert (found(space, "a b c"), found(space, "d")) == ([], ["x"])
-
-    @pytest.mark.req("op:delete")
-    def test_deleting_all_is_said_and_deletes_all(
-        self, space: Namespace, other: Namespace
-    ) -> None:
-        """1,500 records go at once; nobody else's does, and no filter is not a filter."""
-        space.save_many([{"content": f"text {number}"} for number in range(1500)])
-        other.save("text")
-        with pytest.raises(InvalidInput):
-            space.delete_many()
-        with pytest.raises(InvalidInput):
-            space.delete_many({})
-        assert space.delete_many({"kind": "no such kind"}).count == 0
-        assert space.delete_many(everything=True).count == 1500
-        assert (space.count(), other.count()) == (0, 1)
-        assert found(space, "text") == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from processes.sqlite_checks import file_faults
@@ -225,7 +225,9 @@ class Twins(RuleBasedStateMachine):
     def end_task(self, path: tuple[str, ...], task: str, dry_run: bool) -> None:
         self.both(path, lambda space: space.end_task(task, dry_run=dry_run))
 
-    @rule(path=st.sampled_from(PATHS), match=METADATA, action=st.sampled_from(["expire", "archive"]))
+    @rule(
+        path=st.sampled_from(PATHS), match=METADATA, action=st.sampled_from(["expire", "archive"])
+    )
     def raise_event(self, path: tuple[str, ...], match: Any, action: Any) -> None:
         self.both(path, lambda space: space.raise_event("e", match=match, action=action))
 
@@ -334,5 +336,5 @@ TestTwins = Twins.TestCase
 TestTwins.settings = settings(
     max_examples=600,
     stateful_step_count=60,
-    suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow],
 )
