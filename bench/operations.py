@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from zero_mem import Memory
@@ -58,9 +59,7 @@ def _invented(count: int) -> Iterator[str]:
     """Sentences whose words follow Zipf's law, some 30 words long."""
     chosen = random.Random(WORDS_SEED)
     letters = "etaoinshrdlucmfwypvbgk"
-    vocabulary = [
-        "".join(chosen.choices(letters, k=chosen.randint(2, 9))) for _ in range(8000)
-    ]
+    vocabulary = ["".join(chosen.choices(letters, k=chosen.randint(2, 9))) for _ in range(8000)]
     weights = [1 / (rank + 2) for rank in range(len(vocabulary))]
     for _ in range(count):
         yield " ".join(chosen.choices(vocabulary, weights, k=chosen.randint(10, 50)))
@@ -76,16 +75,19 @@ class Bare:
         self.connection.execute("CREATE VIRTUAL TABLE bare USING fts5 (text)")
 
     def save(self, text: str) -> None:
+        """Insert one text in a transaction of its own."""
         self.connection.execute("BEGIN IMMEDIATE")
         self.connection.execute("INSERT INTO bare VALUES (?)", (text,))
         self.connection.execute("COMMIT")
 
     def save_many(self, some: list[str]) -> None:
+        """Insert many texts in one transaction."""
         self.connection.execute("BEGIN IMMEDIATE")
         self.connection.executemany("INSERT INTO bare VALUES (?)", ((text,) for text in some))
         self.connection.execute("COMMIT")
 
     def search(self, words: list[str]) -> list[tuple[int, float]]:
+        """Find the ten best for an OR of the words."""
         query = " OR ".join(f'"{word}"' for word in words)
         sql = "SELECT rowid, rank FROM bare WHERE bare MATCH ? ORDER BY rank LIMIT 10"
         return self.connection.execute(sql, (query,)).fetchall()
@@ -102,7 +104,7 @@ def alternate(
     ours: Callable[[int], object], other: Callable[[int], object], rounds: int = ROUNDS
 ) -> tuple[float, float, float]:
     """Run both in turn; give each side's median seconds and the median ratio of the pairs."""
-    pairs = [(clock(lambda n=n: ours(n)), clock(lambda n=n: other(n))) for n in range(rounds)]
+    pairs = [(clock(partial(ours, n)), clock(partial(other, n))) for n in range(rounds)]
     return (
         statistics.median(mine for mine, _ in pairs),
         statistics.median(theirs for _, theirs in pairs),
@@ -180,8 +182,8 @@ def recall_large(folder: Path, given: list[str]) -> Row:
         for words in asked[:5]:
             space.recall(" ".join(words))
             bare.search(words)
-        mine = [clock(lambda w=w: space.recall(" ".join(w))) for w in asked]
-        theirs = [clock(lambda w=w: bare.search(w)) for w in asked]
+        mine = [clock(partial(space.recall, " ".join(words))) for words in asked]
+        theirs = [clock(partial(bare.search, words)) for words in asked]
     ours, other = statistics.median(mine), statistics.median(theirs)
     return Row(
         name=f"recall among {count:,} records, p50",
@@ -203,7 +205,7 @@ def _fill(memory: Memory, namespaces: int, given: list[str]) -> None:
 
 def _recall_times(spaces: list[Namespace], asked: list[list[str]]) -> float:
     pairs = zip(spaces, asked, strict=True)
-    return statistics.median(clock(lambda s=s, w=w: s.recall(" ".join(w))) for s, w in pairs)
+    return statistics.median(clock(partial(s.recall, " ".join(words))) for s, words in pairs)
 
 
 def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> Row:
@@ -236,7 +238,7 @@ def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> R
 def langgraph(folder: Path, given: list[str], size: int = 500) -> Row | None:
     """One put into LangGraph's SqliteStore, where it is installed; both in WAL FULL."""
     try:
-        from langgraph.store.sqlite import SqliteStore
+        from langgraph.store.sqlite import SqliteStore  # type: ignore[import-not-found]
     except ImportError:
         return None
     connection = sqlite3.connect(folder / "langgraph.db", isolation_level=None)
@@ -274,11 +276,11 @@ def table(rows: list[Row], command: str) -> str:
         "| what | Zero-Mem | other | unit | ratio | must | met |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in rows:
-        lines.append(
-            f"| {row.name} | {row.ours:,.2f} | {row.other:,.2f} | {row.unit} "
-            f"| {row.ratio:.2f} | {row.must} | {'yes' if row.met else 'NO'} |"
-        )
+    lines += [
+        f"| {row.name} | {row.ours:,.2f} | {row.other:,.2f} | {row.unit} "
+        f"| {row.ratio:.2f} | {row.must} | {'yes' if row.met else 'NO'} |"
+        for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 

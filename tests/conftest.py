@@ -20,6 +20,9 @@ ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("ZERO_MEM_DATA", ROOT.parent / "shared" / "data"))
 DATA_REQUIRED = os.environ.get("ZERO_MEM_REQUIRE_DATA", "") not in ("", "0")
 
+# Before any test imports the shipped suite.
+pytest.register_assert_rewrite("zero_mem.testing")
+
 # No test is decided by a clock; in CI the same examples run each time.
 settings.register_profile("zero-mem", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("zero-mem")

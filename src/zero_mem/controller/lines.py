@@ -19,19 +19,14 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}|[0-9]{3,}|[\u4e00-\u9fff\u
 _PATH: Final = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
 _TELLING: Final = re.compile(r"[_0-9/]|[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|[0-9]{3,}")
-_DEFINES: Final = re.compile(
-    r"\b(?:def|class|func|function|fn|struct|enum|interface|type|const|trait|impl|var|let)\b"
-)
 _ALARM: Final = re.compile(r"(?i)\b(?:error|exception|traceback|failed|fatal|assert\w*)\b|错误|失败")
 
 LONGEST_LINE: Final = 600  # characters; a longer line is read, not quoted
 _MOST_LINES: Final = 20_000
-_PER_COST: Final = 0.75
-_NEW: Final = 1.0
-_SPOKEN: Final = 0.5
+_PER_COST: Final = 0.5
+_SPOKEN: Final = 0.05
 _NEIGHBOUR: Final = 0.3
-_DEFINING: Final = 1.6
-_ALARMING: Final = 1.5
+_ALARMING: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,13 +100,13 @@ class _Candidate:
     text: str
     names: frozenset[str]
     relevance: float
-    factor: float
+    bonus: float
     cost: float
     reason: str = ""
 
     def merit(self, known: Collection[str]) -> float:
         new = sum(1 for name in self.names if name not in known)
-        worth = (_NEW * new + self.relevance) * self.factor
+        worth = (new + self.bonus) * (1 + _SPOKEN * self.relevance)
         return worth / self.cost**_PER_COST
 
 
@@ -126,11 +121,10 @@ def _candidates(
         if not bags[at]:
             continue
         near = max(own[at - 1] if at else 0.0, own[at + 1] if at + 1 < len(own) else 0.0)
-        factor = _DEFINING if _DEFINES.search(line) else 1.0
-        factor *= _ALARMING if _ALARM.search(line) else 1.0
-        relevance = _SPOKEN * (own[at] + _NEIGHBOUR * near)
+        bonus = _ALARMING if _ALARM.search(line) else 0.0
+        relevance = own[at] + _NEIGHBOUR * near
         cost = 2 + len(line) / 3.5
-        found.append(_Candidate(at, line, frozenset(names(line)), relevance, factor, cost))
+        found.append(_Candidate(at, line, frozenset(names(line)), relevance, bonus, cost))
     return found
 
 

@@ -56,6 +56,12 @@ def _change_all(transaction: Transaction, row: NamespaceRow, uid: str, now: int)
     raise Undone
 
 
+def _decide_anew(transaction: Transaction, row: NamespaceRow) -> None:
+    transaction.undecide(row, "s", "b")
+    transaction.decide(row, Decision(scope="s", key="b", value="anew"))
+    raise Undone
+
+
 class NamespacePrimitives(StoreFixtures):
     """Transactions and the rows of namespaces."""
 
@@ -426,9 +432,7 @@ class HostPrimitives(StoreFixtures):
             for key in ("b", "a", "c"):
                 transaction.decide(row, Decision(scope="s", key=key, value=key))
         with pytest.raises(Undone), writing(storage) as (transaction, row):
-            transaction.undecide(row, "s", "b")
-            transaction.decide(row, Decision(scope="s", key="b", value="anew"))
-            raise Undone
+            _decide_anew(transaction, row)
         with reading(storage) as (transaction, row):
             listed = transaction.decisions(row, "s")
         assert [decision.value for decision in listed] == ["b", "a", "c"]
