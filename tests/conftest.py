@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 from hypothesis import settings
 
 from zero_mem import Memory
 from zero_mem.space import Namespace
 
+# The shipped suite's own assertions explain themselves too; it must be said before any import.
+pytest.register_assert_rewrite("zero_mem.testing")
+
+from zero_mem.testing.fakes import FakeClock  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("ZERO_MEM_DATA", ROOT.parent / "shared" / "data"))
 DATA_REQUIRED = os.environ.get("ZERO_MEM_REQUIRE_DATA", "") not in ("", "0")
-
-# Before any test imports the shipped suite.
-pytest.register_assert_rewrite("zero_mem.testing")
 
 # No test is decided by a clock; in CI the same examples run each time.
 settings.register_profile("zero-mem", deadline=None, derandomize="CI" in os.environ)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Json, Memory, ZeroMemRuntime
 from zero_mem.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import START, FakeClock
 
 
 def contents(space: Namespace) -> dict[str, Any]:
@@ -27,11 +27,11 @@ def test_every_change_stands_in_the_journal_with_what_was_before(
 ) -> None:
     memory.namespace("a", actor="hook").save("one", memory_id="x")
     space = memory.namespace("a", actor="worker-2")
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.update("x", content="two", metadata={"m": 1})
     space.archive("x")
     space.restore("x")
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.delete("x")
     entries = space.history("x")
     assert [(e.operation, e.version, e.before_version) for e in entries] == [
@@ -44,7 +44,7 @@ def test_every_change_stands_in_the_journal_with_what_was_before(
     assert [e.before for e in entries] == [None, "one", "two", "two", "two"]
     assert [e.actor for e in entries] == ["hook"] + ["worker-2"] * 4
     assert [e.sequence for e in entries] == [1, 2, 3, 4, 5]
-    assert entries[-1].at == clock.now
+    assert entries[-1].at == clock()
     assert [e.record and e.record.state for e in entries] == [
         "active",
         "active",
@@ -57,7 +57,7 @@ def test_every_change_stands_in_the_journal_with_what_was_before(
 @pytest.mark.req("history:journal")
 def test_recorded_time_never_goes_back_with_the_clock(space: Namespace, clock: FakeClock) -> None:
     space.save("a", memory_id="x")
-    clock.tick(days=-1)
+    clock.advance(timedelta(days=-1))
     space.update("x", content="b")
     times = [entry.at for entry in space.history("x")]
     assert times == sorted(times)
@@ -97,12 +97,12 @@ def test_a_history_is_its_namespaces_own(memory: Memory) -> None:
 
 @pytest.mark.req("history:as-of")
 def test_a_record_reads_as_it_stood(space: Namespace, clock: FakeClock) -> None:
-    before = clock.now
-    first = clock.tick(seconds=10)
+    before = clock()
+    first = clock.advance(10)
     space.save("A", key="employer", memory_id="x", metadata={"m": 1})
-    second = clock.tick(seconds=10)
+    second = clock.advance(10)
     space.save("B", key="employer", metadata={"m": 2})
-    third = clock.tick(seconds=10)
+    third = clock.advance(10)
     space.delete("x")
     past = [space.as_of(moment) for moment in (first, second)]
     assert [p.get("x").content for p in past] == ["A", "B"]
@@ -115,11 +115,11 @@ def test_a_record_reads_as_it_stood(space: Namespace, clock: FakeClock) -> None:
 @pytest.mark.req("history:as-of")
 def test_the_moment_of_a_write_already_shows_it(space: Namespace, clock: FakeClock) -> None:
     space.save("A", memory_id="x")
-    clock.tick(microseconds=1)
+    clock.advance(timedelta(microseconds=1))
     space.save("B", memory_id="x")
-    assert space.as_of(clock.now).get("x").content == "B"
-    clock.tick(microseconds=-1)
-    assert space.as_of(clock.now).get("x").content == "A"
+    assert space.as_of(clock()).get("x").content == "B"
+    clock.advance(timedelta(microseconds=-1))
+    assert space.as_of(clock()).get("x").content == "A"
 
 
 @pytest.mark.req("history:as-of")
@@ -128,8 +128,8 @@ def test_search_list_and_recall_give_what_they_would_have_given(
 ) -> None:
     space.save("red bicycle", memory_id="x", kind="fact", expires_in=60)
     space.save("green bicycle", memory_id="y")
-    moment = clock.now
-    clock.tick(seconds=60)
+    moment = clock()
+    clock.advance(60)
     space.save("blue car", memory_id="y")
     past = space.as_of(moment)
     assert {r.memory_id for r in past.list()} == {"x", "y"}
@@ -137,14 +137,14 @@ def test_search_list_and_recall_give_what_they_would_have_given(
     assert {hit.memory_id for hit in past.search("bicycle")} == {"x", "y"}
     assert past.search("car") == []
     assert "red bicycle" in past.recall("bicycle").text
-    assert [r.content for r in space.as_of(clock.now).list()] == ["blue car"]
+    assert [r.content for r in space.as_of(clock()).list()] == ["blue car"]
 
 
 @pytest.mark.req("history:as-of", "policy:visibility")
 def test_the_past_hides_what_is_hidden(space: Namespace, clock: FakeClock) -> None:
     space.save("refund secret", kind="note")
     space.configure(kind="note", visibility="hidden")
-    assert space.as_of(clock.now).recall("refund").items == ()
+    assert space.as_of(clock()).recall("refund").items == ()
 
 
 @pytest.mark.req("history:as-of")
@@ -173,11 +173,11 @@ def test_a_record_goes_back_to_a_version_as_a_new_change(space: Namespace) -> No
 
 @pytest.mark.req("history:rollback")
 def test_a_record_goes_back_to_a_moment(space: Namespace, clock: FakeClock) -> None:
-    before = clock.now
-    clock.tick(seconds=1)
+    before = clock()
+    clock.advance(1)
     space.save("red bicycle", memory_id="x")
-    moment = clock.tick(seconds=1)
-    clock.tick(seconds=1)
+    moment = clock.advance(1)
+    clock.advance(1)
     space.save("blue car", memory_id="x")
     space.delete("x")
     space.rollback("x", to_moment=moment)
@@ -193,8 +193,8 @@ def test_a_record_goes_back_to_a_moment(space: Namespace, clock: FakeClock) -> N
 def test_a_tasks_memories_go_back_together_and_alone(space: Namespace, clock: FakeClock) -> None:
     for name, task in (("a", "job"), ("b", "job"), ("c", None)):
         space.save("old", memory_id=name, task=task)
-    moment = clock.now
-    clock.tick(seconds=1)
+    moment = clock()
+    clock.advance(1)
     for name in ("a", "b", "c"):
         space.update(name, content="new")
     space.save("late", memory_id="d", task="job")
@@ -208,14 +208,14 @@ def test_a_namespace_goes_back_even_where_keys_have_moved(
 ) -> None:
     space.save("A", key="k", memory_id="a")
     space.save("kept", memory_id="b")
-    moment = clock.now
-    clock.tick(seconds=1)
+    moment = clock()
+    clock.advance(1)
     space.archive("a")
     space.save("A2", key="k", memory_id="a2")
     space.update("b", content="changed")
     space.rollback(to_moment=moment)
     assert contents(space) == {"a": "A", "b": "kept"}
-    assert space.rollback(to_moment=clock.now).count == 0
+    assert space.rollback(to_moment=clock()).count == 0
 
 
 @pytest.mark.req("history:rollback")
@@ -260,7 +260,9 @@ def test_going_back_onto_a_taken_key_is_a_conflict(space: Namespace) -> None:
         {"task": "t", "to_version": 1},
         {"memory_id": "x", "task": "t", "to_version": 1},
         {"operation": 1, "to_version": 1},
-        {"memory_id": "x", "to_version": 1, "to_moment": FakeClock().now},
+        {"operation": "1"},
+        {"memory_id": "x", "to_version": True},
+        {"memory_id": "x", "to_version": 1, "to_moment": START},
     ],
 )
 def test_a_rollback_must_say_clearly_what_goes_back_to_when(
@@ -298,7 +300,7 @@ def purged(space: Namespace, clock: FakeClock) -> Namespace:
     runtime.build_prompt([{"role": "user", "content": "hi"}], require=["x"])
     space.decide("host", "k", MARK, memory_id="x")
     space.rollback("x", to_version=1)
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.purge("x")
     return space
 
@@ -310,12 +312,12 @@ def test_after_a_purge_no_read_gives_the_body(purged: Namespace, clock: FakeCloc
     assert purged.search(MARK) == purged.search(MARK, where={"state": "deleted"}) == []
     assert MARK not in repr(list(purged.list({"state": "deleted"})))
     assert MARK not in repr(purged.history("x"))
-    assert MARK not in repr(purged.as_of(FakeClock().now).list())
+    assert MARK not in repr(purged.as_of(START).list())
     assert purged.decisions("host") == {"k": None}
     for call in (
         lambda: purged.restore("x"),
         lambda: purged.rollback("x", to_version=1),
-        lambda: purged.rollback("x", to_moment=FakeClock().now),
+        lambda: purged.rollback("x", to_moment=START),
     ):
         with pytest.raises((NotFound, NotAllowed), match="purged"):
             call()
@@ -325,7 +327,7 @@ def test_after_a_purge_no_read_gives_the_body(purged: Namespace, clock: FakeCloc
 def test_the_journal_proves_the_purge_without_a_body(purged: Namespace, clock: FakeClock) -> None:
     entries = purged.history("x")
     assert [e.operation for e in entries] == ["save", "update", "rollback", "purge"]
-    assert (entries[-1].at, entries[-1].actor) == (clock.now, "test")
+    assert (entries[-1].at, entries[-1].actor) == (clock(), "test")
     assert all(e.record is None and e.before is None for e in entries)
 
 
@@ -333,8 +335,8 @@ def test_the_journal_proves_the_purge_without_a_body(purged: Namespace, clock: F
 def test_a_namespace_goes_back_around_what_was_purged(space: Namespace, clock: FakeClock) -> None:
     space.save("a", memory_id="a")
     space.save("b", memory_id="b")
-    moment = clock.now
-    clock.tick(seconds=1)
+    moment = clock()
+    clock.advance(1)
     space.update("a", content="a2")
     space.purge("b")
     space.rollback(to_moment=moment)

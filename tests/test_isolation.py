@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, RequiredMemoryMissing
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import START
 
 pytestmark = pytest.mark.req("handle:scope")
 
@@ -81,7 +82,7 @@ WRITES: dict[str, Any] = {
     "expire": lambda space: space.expire(),
     "task": lambda space: space.end_task("t"),
     "event": lambda space: space.raise_event("e"),
-    "rollback": lambda space: space.rollback(to_moment=FakeClock().tick(days=-1)),
+    "rollback": lambda space: space.rollback(to_moment=START - timedelta(days=1)),
     "limits": lambda space: space.configure(visibility="hidden", max_memory_items=1),
     "duplicates": lambda space: space.duplicates("note", merge=True),
     "decision": lambda space: space.decide("s", "k", "v"),

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import InvalidInput, LimitReached, NotAllowed, NotFound
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 
 # Limits
 
@@ -72,9 +72,9 @@ def test_at_the_cap_the_least_used_is_archived_and_stays_readable(
 ) -> None:
     space.configure(kind="note", max_memory_items=3)
     for name in ("a", "b", "c"):
-        clock.tick(seconds=1)
+        clock.advance(1)
         space.save(f"body {name}", memory_id=name)
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.recall_for_prompt(["a"])
     space.save("body d", memory_id="d")
     assert [r.memory_id for r in space.list()] == ["a", "c", "d"]
@@ -107,7 +107,7 @@ def test_the_cap_can_refuse_instead(space: Namespace) -> None:
 def test_restoring_makes_room_like_saving(space: Namespace, clock: FakeClock) -> None:
     space.configure(kind="note", max_memory_items=1)
     space.save("a", memory_id="a")
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.save("b", memory_id="b")
     space.restore("a")
     assert [r.memory_id for r in space.list()] == ["a"]
@@ -117,7 +117,7 @@ def test_restoring_makes_room_like_saving(space: Namespace, clock: FakeClock) ->
 def test_what_expired_does_not_count(space: Namespace, clock: FakeClock) -> None:
     space.configure(kind="note", max_memory_items=1, overflow="refuse")
     space.save("a", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     assert space.save("b").operation == "save"
 
 
@@ -143,7 +143,7 @@ def test_what_an_open_task_or_a_conversation_holds_is_never_evicted(
     space.release("chat-1")
     space.save("new", kind="task_state", memory_id="n")
     assert {r.memory_id for r in space.list()} == {"t", "n"}
-    clock.tick(seconds=600)
+    clock.advance(600)
     space.save("newer", kind="task_state", memory_id="m")
     assert {r.memory_id for r in space.list()} == {"n", "m"}
 
@@ -193,16 +193,16 @@ def test_retention_archives_after_the_last_use_by_the_stores_clock(
         space.save("state", kind="task_state", memory_id=name, created_at=old)
     space.save("fact", memory_id="fact", created_at=old)
     assert space.expire().count == 0
-    clock.tick(days=20)
+    clock.advance(timedelta(days=20))
     space.update("updated", content="newer")
     space.recall_for_prompt(["read"])
-    clock.tick(days=10, microseconds=-1)
+    clock.advance(timedelta(days=10, microseconds=-1))
     assert space.expire().count == 0
-    clock.tick(microseconds=1)
+    clock.advance(timedelta(microseconds=1))
     (swept,) = space.expire().swept
     assert (swept.memory_id, swept.operation, swept.reason) == ("idle", "archive", "retention")
     assert space.get("idle").state == "archived"
-    clock.tick(days=3650)
+    clock.advance(timedelta(days=3650))
     assert {one.memory_id for one in space.expire().swept} == {"updated", "read"}
 
 
@@ -229,9 +229,9 @@ def test_from_the_exact_instant_of_expiry_it_is_gone(
     space: Namespace, clock: FakeClock, shown: Any
 ) -> None:
     space.save("refund -> step 2", memory_id="x", key="k", expires_in=60)
-    clock.tick(seconds=60, microseconds=-1)
+    clock.advance(timedelta(seconds=60, microseconds=-1))
     assert shown(space)
-    clock.tick(microseconds=1)
+    clock.advance(timedelta(microseconds=1))
     assert not shown(space)
     assert space.history("x")[-1].operation == "save", "no sweep has run"
 
@@ -239,7 +239,7 @@ def test_from_the_exact_instant_of_expiry_it_is_gone(
 @pytest.mark.req("expire:hidden")
 def test_a_handle_of_an_expired_memory_says_so(space: Namespace, clock: FakeClock) -> None:
     space.save("x", memory_id="x", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     for _ in range(2):
         for call in (space.get, space.read):
             with pytest.raises(NotFound, match=r"memory x (has|is) expired"):
@@ -254,8 +254,8 @@ def test_asking_for_another_moment_shows_nothing_that_has_expired(
     space: Namespace, clock: FakeClock, seconds: int
 ) -> None:
     space.save("refund", memory_id="x", expires_in=60)
-    clock.tick(seconds=60)
-    asked = clock.now + timedelta(seconds=seconds)
+    clock.advance(60)
+    asked = clock() + timedelta(seconds=seconds)
     assert space.recall("refund", asked_at=asked).items == ()
 
 
@@ -264,7 +264,7 @@ def test_what_expired_is_not_restored_and_can_be_saved_anew(
     space: Namespace, clock: FakeClock
 ) -> None:
     space.save("a", memory_id="x", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     with pytest.raises(NotFound):
         space.restore("x")
     space.expire()
@@ -280,7 +280,7 @@ def test_what_is_due_is_hidden_by_a_sweep_too(
     space: Namespace, clock: FakeClock, action: Any, message: str
 ) -> None:
     space.save("refund", memory_id="x", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     assert space.expire(action=action).swept[0].operation == action
     assert space.history("x")[-1].operation == action
     with pytest.raises(NotFound, match=message):
@@ -292,7 +292,7 @@ def test_what_is_due_can_go_to_the_archive_and_come_back(
     space: Namespace, clock: FakeClock
 ) -> None:
     space.save("refund", memory_id="x", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     assert space.expire(action="archive").swept[0].operation == "archive"
     assert (space.get("x").state, space.search("refund")) == ("archived", [])
     space.restore("x")
@@ -303,7 +303,7 @@ def test_what_is_due_can_go_to_the_archive_and_come_back(
 def test_the_archive_keeps_nothing_beyond_its_expiry(space: Namespace, clock: FakeClock) -> None:
     space.save("refund", memory_id="x", expires_in=60)
     space.archive("x")
-    clock.tick(seconds=60)
+    clock.advance(60)
     with pytest.raises(NotFound, match="expired"):
         space.get("x")
     assert "refund" not in space.recall_for_prompt(["x"])
@@ -351,15 +351,22 @@ def test_a_crashed_task_ends_with_its_lease_and_each_write_renews_it(
 ) -> None:
     space.start_task("job", lease=60)
     space.save("state", kind="task_state", memory_id="s", task="job")
-    clock.tick(seconds=59)
+    clock.advance(59)
     space.update("s", content="next step")
-    clock.tick(seconds=59)
+    clock.advance(59)
     assert space.expire().count == 0
-    clock.tick(seconds=1)
+    clock.advance(1)
     assert space.expire(dry_run=True).tasks == ("job",)
     report = space.expire()
     assert (report.tasks, [one.memory_id for one in report.swept]) == (("job",), ["s"])
     assert space.expire().tasks == ()
+
+
+@pytest.mark.req("expire:task-end")
+@pytest.mark.parametrize("lease", [None, 0, -1, "long"])
+def test_a_lease_is_a_duration(space: Namespace, lease: Any) -> None:
+    with pytest.raises(InvalidInput):
+        space.start_task("job", lease=lease)
 
 
 # By event
@@ -403,7 +410,7 @@ def test_a_sweep_covers_every_namespace_and_says_what_why_and_when(
     one, other = memory.namespace("acme", "alice"), memory.namespace("acme", "bob")
     one.save("a", memory_id="x", expires_in=60)
     other.save("b", memory_id="x", expires_in=60)
-    clock.tick(seconds=61)
+    clock.advance(61)
     told = memory.expire(dry_run=True)
     report = memory.expire()
     assert report.swept == told.swept
@@ -412,7 +419,7 @@ def test_a_sweep_covers_every_namespace_and_says_what_why_and_when(
         (("acme", "bob"), "x", "expired"),
     ]
     entry = one.history("x")[-1]
-    assert (entry.operation, entry.reason, entry.at) == ("expire", "expired", clock.now)
+    assert (entry.operation, entry.reason, entry.at) == ("expire", "expired", clock())
     assert entry.actor == "test"
     assert memory.expire().count == 0
 
@@ -423,7 +430,7 @@ def test_what_a_sweep_did_can_be_undone_as_one_operation(
 ) -> None:
     for name in ("a", "b"):
         space.save(name, memory_id=name, invalidated_by=("oops",))
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.raise_event("oops")
     undone = space.rollback(operation=space.history("a")[-1].operation_id)
     assert undone.count == 2

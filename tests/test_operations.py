@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import UNSET, Blob, Json, Memory, MemoryReceipt
 from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotAllowed, NotFound
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 
 DAY = timedelta(days=1)
 
@@ -46,8 +46,8 @@ def test_every_field_comes_back_as_it_was_given(space: Namespace, clock: FakeClo
     assert (record.speaker, record.source) == ("alice", "import")
     assert record.invalidated_by == ("order.cancelled",)
     assert (record.created_at, record.created_at.tzinfo) == (happened, UTC)
-    assert record.recorded_at == record.updated_at == record.accessed_at == clock.now
-    assert record.expires_at == clock.now + DAY
+    assert record.recorded_at == record.updated_at == record.accessed_at == clock()
+    assert record.expires_at == clock() + DAY
     assert (record.version, record.state, record.access_count) == (1, "active", 0)
     assert record.namespace == ("acme", "alice")
 
@@ -242,7 +242,7 @@ def test_if_version_0_writes_only_what_is_not_there(space: Namespace, clock: Fak
     space.save("one", memory_id="x", if_version=0, expires_in=60)
     with pytest.raises(Conflict, match="version 1, not 0"):
         space.save("two", memory_id="x", if_version=0)
-    clock.tick(seconds=60)
+    clock.advance(60)
     assert space.save("three", memory_id="x", if_version=0).operation == "save"
     space.delete("x")
     space.save("four", memory_id="x", if_version=0)
@@ -258,10 +258,10 @@ def test_an_update_leaves_what_it_does_not_name(space: Namespace, clock: FakeClo
         "a", memory_id="x", metadata={"m": 1}, tags=("t",), task="job", expires_in=60, speaker="bo"
     )
     before = space.get("x")
-    clock.tick(seconds=1)
+    clock.advance(1)
     space.update("x", content="b")
     after = space.get("x")
-    assert (after.content, after.updated_at) == ("b", clock.now)
+    assert (after.content, after.updated_at) == ("b", clock())
     for name in ("metadata", "tags", "task", "expires_at", "speaker", "created_at", "uid", "kind"):
         assert getattr(after, name) == getattr(before, name)
 
@@ -294,7 +294,7 @@ def test_an_update_needs_an_active_record(space: Namespace, clock: FakeClock) ->
     with pytest.raises(NotAllowed, match="archived; restore it first"):
         space.update("x", content="b")
     space.restore("x")
-    clock.tick(seconds=60)
+    clock.advance(60)
     with pytest.raises(NotFound, match="expired"):
         space.update("x", content="b")
 
@@ -382,19 +382,19 @@ def test_a_lifetime_compares_as_a_duration_and_starts_anew(
     space: Namespace, clock: FakeClock
 ) -> None:
     space.save("a", key="k", expires_in=60)
-    clock.tick(seconds=30)
+    clock.advance(30)
     again = space.save("a", key="k", expires_in=60.0)
     assert (again.unchanged, again.version) == (True, 1)
-    assert space.get("1").expires_at == clock.now + timedelta(seconds=60)
+    assert space.get("1").expires_at == clock() + timedelta(seconds=60)
     longer = space.save("a", key="k", expires_in=61)
     assert (longer.unchanged, longer.version) == (False, 2)
-    assert space.save("a", key="k", expires_at=clock.now + timedelta(seconds=61)).version == 3
+    assert space.save("a", key="k", expires_at=clock() + timedelta(seconds=61)).version == 3
 
 
 @pytest.mark.req("op:dedupe-key")
 def test_a_key_whose_record_expired_is_free(space: Namespace, clock: FakeClock) -> None:
     first = space.save("a", key="k", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     second = space.save("a", key="k")
     assert second.operation == "save"
     assert second.memory_id != first.memory_id
@@ -469,7 +469,7 @@ def test_near_equal_records_are_counted_and_merged(space: Namespace) -> None:
 @pytest.mark.req("op:idempotency")
 def test_a_retried_write_is_applied_once(space: Namespace, clock: FakeClock) -> None:
     first = space.save("a", kind="message", idempotency_key="turn-7")
-    clock.tick(seconds=5)
+    clock.advance(5)
     again = space.save("a", kind="message", idempotency_key="turn-7")
     assert again.replayed
     assert not first.replayed
@@ -523,11 +523,11 @@ def test_a_failed_write_can_be_retried_under_its_key(space: Namespace) -> None:
 @pytest.mark.req("op:touch")
 def test_touch_marks_a_use_and_is_not_journalled(space: Namespace, clock: FakeClock) -> None:
     space.save("a", memory_id="x", expires_in=60)
-    clock.tick(seconds=10)
+    clock.advance(10)
     space.touch("x")
     record = space.get("x")
-    assert (record.accessed_at, record.access_count) == (clock.now, 1)
-    assert record.expires_at == clock.now + timedelta(seconds=50)
+    assert (record.accessed_at, record.access_count) == (clock(), 1)
+    assert record.expires_at == clock() + timedelta(seconds=50)
     assert len(space.history("x")) == 1
 
 
@@ -536,9 +536,9 @@ def test_touch_with_a_lifetime_moves_the_expiry_and_is_journalled(
     space: Namespace, clock: FakeClock
 ) -> None:
     space.save("a", memory_id="x", expires_in=60)
-    clock.tick(seconds=59)
+    clock.advance(59)
     space.touch("x", expires_in=60)
-    assert space.get("x").expires_at == clock.now + timedelta(seconds=60)
+    assert space.get("x").expires_at == clock() + timedelta(seconds=60)
     assert [entry.operation for entry in space.history("x")] == ["save", "touch"]
     space.touch("x", expires_in=None)
     assert space.get("x").expires_at is None
@@ -547,7 +547,7 @@ def test_touch_with_a_lifetime_moves_the_expiry_and_is_journalled(
 @pytest.mark.req("op:touch", "expire:hidden")
 def test_touch_revives_nothing(space: Namespace, clock: FakeClock) -> None:
     space.save("a", memory_id="x", expires_in=60)
-    clock.tick(seconds=60)
+    clock.advance(60)
     with pytest.raises(NotFound, match="expired"):
         space.touch("x", expires_in=60)
 
@@ -619,7 +619,7 @@ def test_deleting_all_needs_to_be_said(space: Namespace) -> None:
 def test_expire_ends_what_is_due_and_can_first_tell(space: Namespace, clock: FakeClock) -> None:
     space.save("a", memory_id="x", expires_in=60)
     space.save("b", memory_id="y")
-    clock.tick(seconds=60)
+    clock.advance(60)
     told = space.expire(dry_run=True)
     assert (told.count, told.dry_run) == (1, True)
     assert len(space.history("x")) == 1

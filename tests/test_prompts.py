@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import InvalidInput, NotFound, RequiredMemoryMissing
 from zero_mem.handles import find
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 from zero_mem.text.tokens import tokenizer
 
 HI: list[dict[str, Any]] = [{"role": "user", "content": "hi"}]
@@ -49,7 +49,7 @@ def test_without_what_is_required_no_prompt_is_built(
     space.save("x", memory_id="archived")
     space.save("x", memory_id="deleted")
     space.save("word " * 500, memory_id="large")
-    clock.tick(seconds=60)
+    clock.advance(60)
     space.archive("archived")
     space.delete("deleted")
     for memory_id in ("never", "expired", "archived", "deleted"):
@@ -176,10 +176,10 @@ def test_a_prompt_notes_the_use_of_what_is_new_in_it(
     runtime: ZeroMemRuntime, space: Namespace, clock: FakeClock
 ) -> None:
     space.save("a", memory_id="x")
-    clock.tick(seconds=5)
+    clock.advance(5)
     runtime.build_prompt(HI, require=["x"])
     record = space.get("x")
-    assert (record.access_count, record.accessed_at, record.version) == (1, clock.now, 1)
+    assert (record.access_count, record.accessed_at, record.version) == (1, clock(), 1)
     assert len(space.history("x")) == 1
 
 

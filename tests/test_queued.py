@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import Conflict, InvalidInput, LimitReached
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.req("op:queued")
 
@@ -82,7 +82,7 @@ def test_a_write_that_can_not_be_applied_becomes_a_failure_to_ask_for(
     failures = space.failures()
     assert [f.memory_id for f in failures] == [refused.memory_id, stale.memory_id]
     assert [type(f.error) for f in failures] == [LimitReached, Conflict]
-    assert {(f.namespace, f.at) for f in failures} == {(space.path, clock.now)}
+    assert {(f.namespace, f.at) for f in failures} == {(space.path, clock())}
     assert space.get(last.memory_id).content == "fourth"
     assert memory.namespace("other").failures() == []
 

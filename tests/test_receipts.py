@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Json, Memory, MemoryReceipt, MemoryStore, ZeroMemRuntime
 from zero_mem.errors import Conflict, InvalidInput, NotFound
 from zero_mem.handles import find, parse_whole
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import START, FakeClock
 from zero_mem.text.tokens import tokenizer
 from zero_mem.types import Operation, preview
 
@@ -26,7 +26,7 @@ SECRET = "the-body-itself"
 
 
 def receipt(memory_id: object, operation: Operation = "save", shown: str = "") -> MemoryReceipt:
-    now = FakeClock().now
+    now = START
     return MemoryReceipt(
         memory_id=str(memory_id), operation=operation, version=1, created_at=now, preview=shown
     )
@@ -63,7 +63,7 @@ def test_every_operation_answers_with_a_receipt_of_its_name_and_time(
     ]
     done = ["update", "touch", "archive", "restore", "rollback", "delete", "purge"]
     assert [one.operation for one in made] == done
-    assert {one.created_at for one in made} == {clock.now}
+    assert {one.created_at for one in made} == {clock()}
     assert [one.version for one in made] == [2, 2, 3, 4, 5, 6, 7]
 
 
@@ -165,8 +165,8 @@ def test_a_generated_id_is_never_a_callers(space: Namespace) -> None:
 
 @pytest.mark.req("handle:short")
 def test_a_generated_id_is_never_used_twice(space: Namespace, clock: FakeClock) -> None:
-    start = clock.now
-    clock.tick(seconds=1)
+    start = clock()
+    clock.advance(1)
     ids = [space.save(f"body {n}").memory_id for n in range(4)]
     space.delete(ids[0])
     space.purge(ids[1])

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from zero_mem.handles import find
 from zero_mem.ledger.columns import CallTokens
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 
 
 def found(space: Namespace, query: str) -> list[str]:
@@ -47,8 +47,8 @@ def test_02_a_loop_that_saves_one_fact_leaves_one(space: Namespace) -> None:
 @pytest.mark.req("op:dedupe-key", "history:as-of", "recall:fresh")
 def test_03_a_later_employer_replaces_the_earlier(space: Namespace, clock: FakeClock) -> None:
     space.save("works at Arbor", kind="fact", key="employer")
-    moment = clock.now
-    clock.tick(days=1)
+    moment = clock()
+    clock.advance(timedelta(days=1))
     space.save("works at Birch", kind="fact", key="employer")
     assert "Birch" in space.recall("employer works").text
     assert "Arbor" not in space.recall("employer works").text
@@ -289,9 +289,9 @@ def test_32_hostile_bodies_and_kinds_stay_fenced(space: Namespace) -> None:
 def test_34_at_the_exact_instant_without_a_sweep_it_is_hidden(
     space: Namespace, clock: FakeClock
 ) -> None:
-    space.save("refund", memory_id="x", expires_at=clock.now + timedelta(seconds=1))
+    space.save("refund", memory_id="x", expires_at=clock() + timedelta(seconds=1))
     assert found(space, "refund") == ["x"]
-    clock.tick(seconds=1)
+    clock.advance(1)
     assert (found(space, "refund"), space.list().items, space.count()) == ([], (), 0)
     with pytest.raises(NotFound, match="expired"):
         space.get("x")
@@ -302,14 +302,14 @@ def test_34_at_the_exact_instant_without_a_sweep_it_is_hidden(
 def test_35_only_what_asks_for_it_moves_an_expiry(space: Namespace, clock: FakeClock) -> None:
     space.save("a", memory_id="x", expires_in=60)
     first = space.get("x").expires_at
-    clock.tick(seconds=10)
+    clock.advance(10)
     space.update("x", content="b")
     space.get("x")
     space.recall_for_prompt(["x"])
     space.touch("x")
     assert space.get("x").expires_at == first
     space.touch("x", expires_in=60)
-    assert space.get("x").expires_at == clock.now + timedelta(seconds=60)
+    assert space.get("x").expires_at == clock() + timedelta(seconds=60)
     space.update("x", expires_in=None)
     assert space.get("x").expires_at is None
 

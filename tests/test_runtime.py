@@ -6,11 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Blob, Json, Memory, ZeroMemRuntime
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.req("runtime:hooks")
 
@@ -44,11 +44,11 @@ def test_a_task_without_a_sign_of_life_ends_with_its_lease(
     runtime: ZeroMemRuntime, memory: Memory, space: Namespace, clock: FakeClock
 ) -> None:
     runtime.on_task_start("t", "step 1")
-    clock.tick(days=0.9)
+    clock.advance(timedelta(days=0.9))
     runtime.on_tool_start("t", "lookup")
-    clock.tick(days=0.9)
+    clock.advance(timedelta(days=0.9))
     assert memory.expire().count == 0
-    clock.tick(days=0.2)
+    clock.advance(timedelta(days=0.2))
     assert memory.expire().tasks == ("t",)
     assert space.count() == 0
 
@@ -199,7 +199,7 @@ def test_a_hook_leaves_metadata_and_expiry_alone(
     runtime.on_tool_success("x", "b")
     record = space.get("x")
     assert (record.metadata, record.tags) == ({"m": 1}, ("t",))
-    assert record.expires_at == clock.now + timedelta(seconds=60)
+    assert record.expires_at == clock() + timedelta(seconds=60)
 
 
 @pytest.mark.req("record:forms", "policy:visibility")

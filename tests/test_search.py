@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from fake_clock import FakeClock
 from hypothesis import given
 from hypothesis import strategies as st
 
 from zero_mem import Json, Memory, MemoryStore
 from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import START, FakeClock
 
 
 def found(space: Namespace, query: str, **arguments: Any) -> list[str]:
@@ -173,7 +173,7 @@ def filled(space: Namespace, clock: FakeClock) -> Namespace:
             {**common, "memory_id": "d", "form": "working", "key": "k"},
         ]
     )
-    clock.tick(seconds=10)
+    clock.advance(10)
     space.save("refund", memory_id="e", source="tool", speaker="bo")
     space.archive("d")
     return space
@@ -194,8 +194,8 @@ def filled(space: Namespace, clock: FakeClock) -> Namespace:
         ({"and": [{"kind": "fact"}, {"not": {"tag": "x"}}]}, "b"),
         ({"state": "archived"}, "d"),
         ({"state": "archived", "form": "working", "key": "k"}, "d"),
-        ({"created_at": {"gt": FakeClock().now}}, "e"),
-        ({"created_at": {"lte": FakeClock().now + timedelta(seconds=9)}}, "abc"),
+        ({"created_at": {"gt": START}}, "e"),
+        ({"created_at": {"lte": START + timedelta(seconds=9)}}, "abc"),
         ({"session": "s", "speaker": "bo"}, ""),
         ({"tag": "*"}, ""),
         ({"kind": "fact' OR 1=1 --"}, ""),
@@ -209,7 +209,7 @@ def test_a_filter_means_the_same_in_every_read(
     assert "".join(sorted(found(filled, "refund", where=where))) == expected
     recalled = filled.recall("refund", where=where).items
     assert "".join(sorted(item.memory_id for item in recalled)) == expected
-    assert "".join(r.memory_id for r in filled.as_of(clock.now).list(where)) == expected
+    assert "".join(r.memory_id for r in filled.as_of(clock()).list(where)) == expected
     assert len(filled.memory.subtree("acme").list(where)) == len(expected)
     if expected and "state" not in where:
         assert filled.delete_many(where).count == len(expected)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fake_clock import FakeClock
 
 from zero_mem import Memory, ZeroMemRuntime
 from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
+from zero_mem.testing.fakes import FakeClock
 from zero_mem.why import Explanation, why
 
 pytestmark = pytest.mark.req("prod:why")
@@ -51,7 +51,7 @@ def test_a_memory_that_has_ended(
 ) -> None:
     space.save("a", memory_id="x", expires_in=60)
     if end == "expire":
-        clock.tick(seconds=60)
+        clock.advance(60)
     else:
         getattr(space, end)("x")
     step = why(space, "x").steps[READABLE]

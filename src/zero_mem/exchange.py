@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any, Final, Literal, TextIO, TypeAlias, get_args
 
 from zero_mem.errors import Conflict, InvalidInput, MigrationNeeded, ZeroMemError
-from zero_mem.operations.plan import IDEMPOTENCY
+from zero_mem.operations.idempotency import IDEMPOTENCY
 from zero_mem.space import Namespace
 from zero_mem.storage.base import Stored
 from zero_mem.types import Blob, Body, Json, MemoryReceipt, MemoryRecord, Path

@@ -11,7 +11,7 @@ from zero_mem import prompts
 from zero_mem.errors import NotFound
 from zero_mem.handles import check_memory_id, find
 from zero_mem.operations.history import HistoryEntry
-from zero_mem.operations.plan import same_body
+from zero_mem.operations.rules import same_body
 from zero_mem.space import Namespace
 from zero_mem.text.fence import HANDLE_OPENING, escape_handles
 from zero_mem.types import MemoryRecord, preview

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from zero_mem.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from zero_mem.operations.plan import Plan, missing
+from zero_mem.operations.plan import Plan
+from zero_mem.operations.rules import missing
 from zero_mem.storage.base import JournalEntry, NamespaceRow, Transaction
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, MemoryReceipt, MemoryRecord, Operation
@@ -92,6 +93,9 @@ def check_rollback(request: RollbackRequest) -> None:
     Raises:
         InvalidInput: Saying which arguments go together.
     """
+    for name, number in (("operation", request.operation), ("to_version", request.to_version)):
+        if number is not None and type(number) is not int:
+            raise InvalidInput(f"{name} is a whole number, not {type(number).__name__}")
     named = [request.memory_id, request.task, request.operation]
     if sum(value is not None for value in named) > 1:
         raise InvalidInput("roll back one of memory_id, task, operation; not several")

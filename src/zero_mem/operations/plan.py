@@ -7,145 +7,59 @@ the first), and hands the changes to the store at the end: all of them or none.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any
 
 from zero_mem.errors import Conflict, LimitReached, NotAllowed, NotFound
-from zero_mem.operations.requests import (
-    Expiry,
-    SaveRequest,
-    UpdateRequest,
-    canonical,
+from zero_mem.operations import idempotency
+from zero_mem.operations.draft import Draft
+from zero_mem.operations.requests import Expiry, SaveRequest, UpdateRequest
+from zero_mem.operations.rules import (
+    check_same,
+    check_version,
+    derived_key,
+    is_there,
+    merged,
+    merging,
+    missing,
+    same,
+    same_body,
 )
-from zero_mem.operations.tasks import open_tasks
-from zero_mem.policy.limits import Limits, limits_for
-from zero_mem.storage.base import Change, Decision, EndedBy, NamespaceRow, Stored, Transaction
-from zero_mem.storage.codec import encode_body, encode_fields
+from zero_mem.policy.limits import limits_for
+from zero_mem.storage.base import EndedBy, Stored
 from zero_mem.storage.times import from_micros, to_micros
-from zero_mem.types import (
-    Body,
-    Json,
-    MemoryReceipt,
-    MemoryRecord,
-    Operation,
-    State,
-    Unset,
-    preview,
-)
-
-IDEMPOTENCY = "zero-mem:idempotency"
-"""The decision scope that maps an idempotency key to the first receipt."""
-
-_ENDINGS: Mapping[str, str] = {
-    "expire": "expired",
-    "task": "expired with its task",
-    "event": "expired by an event",
-    "purge": "purged",
-}
+from zero_mem.types import MemoryReceipt, MemoryRecord, Operation, State, Unset
 
 
-class Plan:
+class Plan(Draft):
     """The changes of one operation on one namespace, decided one after the other."""
-
-    def __init__(
-        self, transaction: Transaction, row: NamespaceRow, *, now: datetime, actor: str = ""
-    ) -> None:
-        self.transaction = transaction
-        self.row = row
-        self.now = now
-        self.actor = actor
-        self.changes: list[Change] = []
-        self._at = max(to_micros(now), row.last_at)
-        self._group = row.sequence + 1
-        self._records: dict[str, Stored | None] = {}
-        self._holders: dict[tuple[str, str], Stored | None] = {}
-        self._counts: dict[tuple[str | None, str | None], int] = {}
-        self._scanned: dict[tuple[str | None, str | None], dict[str, Stored]] = {}
-
-    def flush(self) -> None:
-        """Hand the changes so far to the store, inside the same transaction."""
-        if self.changes:
-            self.transaction.apply(self.row, self.changes)
-            self.changes = []
-            self._records.clear()
-            self._holders.clear()
-
-    # Reading
-
-    def prefetch(self, ids: Iterable[str], keys: Iterable[tuple[str, str]] = ()) -> None:
-        """Read many records at once, so that a batch asks the store twice and not n times."""
-        missing = [key for key in dict.fromkeys(ids) if key not in self._records]
-        if missing:
-            self._records.update(dict.fromkeys(missing))
-            self._records.update(self.transaction.by_ids(self.row, missing))
-        wanted = [key for key in dict.fromkeys(keys) if key not in self._holders]
-        if wanted:
-            self._holders.update(dict.fromkeys(wanted))
-            for key, stored in self.transaction.by_keys(self.row, wanted).items():
-                known = self._records.setdefault(stored.record.memory_id, stored)
-                # An earlier step of this plan may have let go of the key.
-                if known is not None and known.dedupe == key[1]:
-                    self._holders[key] = known
-
-    def stored(self, memory_id: str) -> Stored | None:
-        """Read a record in whatever state, as this plan leaves it."""
-        self.prefetch([memory_id])
-        return self._records[memory_id]
-
-    def holder(self, kind: str, dedupe: str) -> Stored | None:
-        """Read the active record that holds a key, expired or not."""
-        self.prefetch((), [(kind, dedupe)])
-        return self._holders[kind, dedupe]
-
-    def live(self, memory_id: str) -> Stored:
-        """Read an active, unexpired record.
-
-        Raises:
-            NotFound: There is none; the message says if it expired or was purged.
-            NotAllowed: It is archived.
-        """
-        stored = self.stored(memory_id)
-        if stored is None or stored.record.state == "deleted":
-            raise NotFound(missing(memory_id, stored))
-        if stored.record.state == "archived":
-            raise NotAllowed(f"memory {memory_id} is archived; restore it first")
-        if stored.record.expired(self.now):
-            raise NotFound(f"memory {memory_id} has expired")
-        return stored
-
-    def limits(self, record: MemoryRecord) -> Limits:
-        """Give the limits of a record's form and kind."""
-        return limits_for(self.row.settings, record.form, record.kind)
 
     # Operations
 
     def save(self, request: SaveRequest) -> MemoryReceipt:
         """Create a record, or change the active one with this id or key (`op:dedupe-key`)."""
         if request.idempotency_key is not None:
-            replayed = self._replayed(request, request.idempotency_key)
-            if replayed is not None:
-                return replayed
+            key = request.idempotency_key
+            first = idempotency.first_receipt(self.transaction, self.row, request, key)
+            if first is not None:
+                return first
         dedupe = self._dedupe(request)
         current = self._current(request, dedupe)
-        if request.if_version != 0 or _is_there(current):
-            _check_version(current, request.if_version)
+        if request.if_version != 0 or is_there(current):
+            check_version(current, request.if_version)
         if current is None or current.record.state != "active":
             receipt = self._create(request, dedupe, current)
         else:
-            receipt = self._merge(current, _merging(current, request), request.expiry)
+            receipt = self._merge(current, merging(current, request), request.expiry)
         if request.idempotency_key is not None or request.hold is not None:
-            self._remember(request, receipt)
+            self._note(request, receipt)
         return receipt
 
     def update(self, request: UpdateRequest) -> MemoryReceipt:
         """Change what the request names of an active record (`op:merge`)."""
         current = self.live(request.memory_id)
-        _check_version(current, request.if_version)
+        check_version(current, request.if_version)
         record = current.record
         metadata = record.metadata
         if not isinstance(request.metadata, Unset):
@@ -162,18 +76,18 @@ class Plan:
     def touch(self, memory_id: str, expiry: Expiry, if_version: int | None = None) -> MemoryReceipt:
         """Mark a record as used and, when a duration is given, move its expiry (`op:touch`)."""
         current = self.live(memory_id)
-        _check_version(current, if_version)
+        check_version(current, if_version)
         if not expiry.given:
             self.transaction.accessed(self.row, [memory_id], to_micros(self.now))
             return self.receipt("touch", current.record)
         record = replace(current.record, expires_at=expiry.moment(self.now), accessed_at=self.now)
-        self._commit("touch", current, current._replace(record=record, lifetime=expiry.micros))
+        self.commit("touch", current, current._replace(record=record, lifetime=expiry.micros))
         return self.receipt("touch", record)
 
     def archive(self, memory_id: str, *, if_version: int | None, reason: str = "") -> MemoryReceipt:
         """Take a record out of search and recall; its id and handle stay readable."""
         current = self.live(memory_id)
-        _check_version(current, if_version)
+        check_version(current, if_version)
         return self.end(current, "archive", reason=reason)
 
     def restore(self, memory_id: str, *, if_version: int | None) -> MemoryReceipt:
@@ -186,7 +100,7 @@ class Plan:
         current = self.stored(memory_id)
         if current is None or current.ended_by == "purge":
             raise NotFound(missing(memory_id, current))
-        _check_version(current, if_version)
+        check_version(current, if_version)
         if current.record.state == "active":
             self.live(memory_id)
             return self.receipt("restore", current.record, {"unchanged"})
@@ -199,7 +113,7 @@ class Plan:
         current = self.stored(memory_id)
         if current is None or current.record.state == "deleted":
             raise NotFound(missing(memory_id, current))
-        _check_version(current, if_version)
+        check_version(current, if_version)
         return self.end(current, "delete", ended_by="delete", reason=reason)
 
     def end(
@@ -223,12 +137,12 @@ class Plan:
         )
         lifetime = None if kept else current.lifetime
         after = current._replace(record=record, ended_by=ended_by, lifetime=lifetime)
-        self._commit(operation, current, after, reason)
+        self.commit(operation, current, after, reason)
         return self.receipt(operation, record)
 
     def purge(self, current: Stored, *, if_version: int | None = None) -> MemoryReceipt:
         """Erase a record and every version of it; the journal keeps that it was purged."""
-        _check_version(current, if_version)
+        check_version(current, if_version)
         self.end(current, "purge", ended_by="purge")
         receipt = self.receipt("purge", self._stub(current))
         self.flush()
@@ -249,34 +163,20 @@ class Plan:
             content = current if target is None else target
             record = self._next(current, content.record, state=state)
             after = content._replace(record=record, ended_by=ended, position=current.position)
-            self._commit("rollback", current, after, reason, content=content.record.content)
+            self.commit("rollback", current, after, reason, content=content.record.content)
             return self.receipt("rollback", record)
         return self._activate(current, target, "rollback", reason)
 
     # Steps
 
-    def _replayed(self, request: SaveRequest, key: str) -> MemoryReceipt | None:
-        found = self.transaction.decision(self.row, IDEMPOTENCY, key)
-        if found is None:
-            return None
-        if found.value is None:
-            raise Conflict(f"the memory written under idempotency key {key!r} was purged")
-        first = json.loads(found.value)
-        if first["request"] != _fingerprint(request):
-            raise Conflict(f"idempotency key {key!r} was used for a different request")
-        return _receipt_from(first, {"replayed"})
-
-    def _remember(self, request: SaveRequest, receipt: MemoryReceipt) -> None:
-        stored = self._records[receipt.memory_id]
+    def _note(self, request: SaveRequest, receipt: MemoryReceipt) -> None:
+        """Keep what a caller wants to be kept with the record: a hold, an idempotency key."""
+        stored = self.stored(receipt.memory_id)
         assert stored is not None
         uid = stored.record.uid
         if request.hold is not None:
             self.transaction.hold(self.row, request.hold, uid)
-        key = request.idempotency_key
-        if key is not None:
-            value = json.dumps({"request": _fingerprint(request), **_receipt_fields(receipt)})
-            decision = Decision(scope=IDEMPOTENCY, key=key, value=value, uid=uid)
-            self.transaction.decide(self.row, decision)
+        idempotency.remember(self.transaction, self.row, request, receipt, uid)
 
     def _dedupe(self, request: SaveRequest) -> str | None:
         if request.key is not None:
@@ -293,9 +193,9 @@ class Plan:
         by_key = self._unexpired(by_key)
         by_id = self._unexpired(by_id)
         if by_key is None or by_key.record.state != "active":
-            _check_same(by_id, request)
+            check_same(by_id, request)
             return by_id
-        _check_same(by_key, request)
+        check_same(by_key, request)
         if request.memory_id not in (None, by_key.record.memory_id):
             raise Conflict(
                 f"the key {request.key!r} of kind {request.kind} belongs to memory "
@@ -350,7 +250,7 @@ class Plan:
             dedupe=dedupe,
             lifetime=request.expiry.micros,
         )
-        self._commit("save", gone, after, content=request.content)
+        self.commit("save", gone, after, content=request.content)
         return self.receipt("save", record)
 
     def _take_id(self, request: SaveRequest) -> None:
@@ -362,17 +262,9 @@ class Plan:
         if given is not None and given.isdecimal() and len(given) <= 15:
             self.row.highest_id = max(self.row.highest_id, int(given))
 
-    def new_id(self) -> str:
-        """Take the next number that no record of the namespace has or had as its id."""
-        while True:
-            number, self.row.next_id = self.row.next_id, self.row.next_id + 1
-            # Only up to the highest number that a caller took can one be taken already.
-            if number > self.row.highest_id or self.stored(str(number)) is None:
-                return str(number)
-
     def _merge(self, current: Stored, target: MemoryRecord, expiry: Expiry) -> MemoryReceipt:
         """Write an update, unless everything is as it should be already."""
-        if _same(current, target, expiry):
+        if same(current, target, expiry):
             if expiry.lifetime is not None:
                 self.touch(current.record.memory_id, expiry)
             return self.receipt("update", current.record, {"unchanged"})
@@ -388,7 +280,7 @@ class Plan:
         lifetime = expiry.micros if expiry.given else current.lifetime
         dedupe = self._dedupe_after(current, record)
         after = current._replace(record=record, lifetime=lifetime, dedupe=dedupe)
-        self._commit("update", current, after, content=content)
+        self.commit("update", current, after, content=content)
         return self.receipt("update", record)
 
     def _dedupe_after(self, current: Stored, record: MemoryRecord) -> str | None:
@@ -420,7 +312,7 @@ class Plan:
         if current.record.state != "active":
             self._make_room(record)
         after = target._replace(record=record, ended_by="", position=current.position)
-        self._commit(operation, current, after, reason, content=target.record.content)
+        self.commit(operation, current, after, reason, content=target.record.content)
         return self.receipt(operation, record)
 
     def _next(self, current: Stored, target: MemoryRecord, **fields: Any) -> MemoryRecord:
@@ -437,7 +329,7 @@ class Plan:
     def _make_room(self, record: MemoryRecord) -> None:
         """Keep to the cap: archive the least used record, or refuse (`limits:overflow`)."""
         limits = self.limits(record)
-        if limits.max_memory_items is None or self._count(limits) < limits.max_memory_items:
+        if limits.max_memory_items is None or self.count(limits) < limits.max_memory_items:
             return
         scope = limits.cap_kind or limits.cap_form or "the namespace"
         if limits.overflow == "refuse":
@@ -445,281 +337,10 @@ class Plan:
                 f"{scope} holds {limits.max_memory_items} memories, its cap; "
                 "archive or delete some, or raise max_memory_items"
             )
-        victim = self._least_used(limits)
+        victim = self.least_used(limits)
         if victim is None:
             raise LimitReached(
                 f"{scope} holds {limits.max_memory_items} memories, its cap, and every one is "
                 "held by an open task or conversation; end one, or raise max_memory_items"
             )
         self.end(victim, "archive", reason="overflow")
-
-    def _count(self, limits: Limits) -> int:
-        scope = (limits.cap_form, limits.cap_kind)
-        if scope not in self._counts:
-            stored = self.transaction.count_active(
-                self.row, now=to_micros(self.now), form=scope[0], kind=scope[1]
-            )
-            self._counts[scope] = stored + sum(self._step(scope, c) for c in self.changes)
-        return self._counts[scope]
-
-    def _step(self, scope: tuple[str | None, str | None], change: Change) -> int:
-        """Tell how a change moves the number of live records of a scope."""
-        before = change.before
-        lost = before is not None and self._counts_in(scope, before.record)
-        return self._counts_in(scope, change.after.record) - lost
-
-    def _counts_in(self, scope: tuple[str | None, str | None], record: MemoryRecord) -> bool:
-        form, kind = scope
-        in_scope = form in (None, record.form) and kind in (None, record.kind)
-        return in_scope and self._is_live(record)
-
-    def _is_live(self, record: MemoryRecord) -> bool:
-        return record.state == "active" and not record.expired(self.now)
-
-    def _least_used(self, limits: Limits) -> Stored | None:
-        held = self.transaction.held(self.row)
-        busy = open_tasks(self.transaction, self.row, self.now)
-        scope = (limits.cap_form, limits.cap_kind)
-        changed = {key: stored for key, stored in self._records.items() if stored}
-        candidates = [
-            stored
-            for stored in ({**self._active_of(scope), **changed}).values()
-            if self._counts_in(scope, stored.record)
-            and stored.record.uid not in held
-            and stored.record.task not in busy
-        ]
-        return min(candidates, key=_use, default=None)
-
-    def _active_of(self, scope: tuple[str | None, str | None]) -> dict[str, Stored]:
-        """Read the active records of a scope as the store has them, once for a whole batch."""
-        if scope not in self._scanned:
-            named = zip(("form", "kind"), scope, strict=True)
-            equalities = {name: (value,) for name, value in named if value is not None}
-            scanned = self.transaction.scan(self.row, {"state": ("active",), **equalities})
-            self._scanned[scope] = {stored.record.memory_id: stored for stored in scanned}
-        return self._scanned[scope]
-
-    def _commit(
-        self,
-        operation: Operation,
-        before: Stored | None,
-        after: Stored,
-        reason: str = "",
-        *,
-        content: Body | None = None,
-    ) -> None:
-        """Add a change to the plan and to what later steps see."""
-        self.row.sequence += 1
-        self.row.last_at = self._at
-        old = before.record.content if before else None
-        parent = before.digest if before else ""
-        after = after._replace(sequence=self.row.sequence, parent=parent)
-        change = Change(
-            operation=operation,
-            group=self._group,
-            at=self._at,
-            actor=self.actor,
-            reason=reason,
-            before=before,
-            after=after,
-            body_changed=content is not None and content is not old,
-            fields=encode_fields(after),
-        )
-        self.changes.append(change)
-        for scope in self._counts:
-            self._counts[scope] += self._step(scope, change)
-        self._overlay(before, after)
-
-    def _overlay(self, before: Stored | None, after: Stored) -> None:
-        memory_id = after.record.memory_id
-        self._records[memory_id] = after
-        if before is None and after.dedupe is None:
-            return
-        for stored in (before, after):
-            if stored is not None and stored.dedupe is not None:
-                key = (stored.record.kind, stored.dedupe)
-                holder = self._holders.get(key)
-                if holder is not None and holder.record.memory_id == memory_id:
-                    self._holders[key] = None
-        if after.dedupe is not None and after.record.state == "active":
-            self._holders[after.record.kind, after.dedupe] = after
-
-    def receipt(
-        self, operation: Operation, record: MemoryRecord, flags: Iterable[str] = ()
-    ) -> MemoryReceipt:
-        """Make the receipt of an operation on a record."""
-        return MemoryReceipt(
-            memory_id=record.memory_id,
-            operation=operation,
-            version=record.version,
-            created_at=self.now,
-            preview=preview(record.kind, record.key),
-            flags=frozenset(flags),
-        )
-
-
-def expected_id(
-    transaction: Transaction, row: NamespaceRow, request: SaveRequest, now: datetime
-) -> str | None:
-    """Name the record that a save would replay or change by its key, None for a new one."""
-    if request.idempotency_key is not None:
-        first = transaction.decision(row, IDEMPOTENCY, request.idempotency_key)
-        if first is not None and first.value is not None:
-            return str(json.loads(first.value)["memory_id"])
-    if request.key is None:
-        return None
-    found = transaction.by_keys(row, [(request.kind, f"key:{request.key}")]).values()
-    return next((s.record.memory_id for s in found if not s.record.expired(now)), None)
-
-
-def derived_key(rule: str | None, content: Body, metadata: Mapping[str, Any]) -> str | None:
-    """Derive the unique key of a record that was given none (`dedupe_key` of its limits)."""
-    if rule is None:
-        return None
-    if rule == "content":
-        kind, data = encode_body(content)
-        return f"content:{hashlib.blake2b(kind.encode() + data, digest_size=16).hexdigest()}"
-    value = metadata.get(rule.removeprefix("metadata."))
-    return None if value is None else f"{rule}:{canonical(value)}"
-
-
-def missing(memory_id: str, stored: Stored | None) -> str:
-    """Say that a record can't be read; one that never was reads like one deleted."""
-    if stored is None or stored.ended_by not in _ENDINGS:
-        return f"no memory {memory_id} in this namespace"
-    return f"memory {memory_id} is {_ENDINGS[stored.ended_by]}"
-
-
-def merged(old: Mapping[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Merge metadata key by key: None removes a key, and all of them when it is the whole."""
-    if new is None:
-        return {}
-    return {key: value for key, value in {**old, **new}.items() if value is not None}
-
-
-def same_body(one: Body, other: Body) -> bool:
-    """Compare two bodies; JSON numbers of different type differ."""
-    if isinstance(one, Json) and isinstance(other, Json):
-        return canonical(one.value) == canonical(other.value)
-    return one == other
-
-
-def _merging(current: Stored, request: SaveRequest) -> MemoryRecord:
-    record = current.record
-    return replace(
-        record,
-        content=request.content,
-        metadata=merged(record.metadata, request.metadata or {}),
-        tags=record.tags if request.tags is None else request.tags,
-        task=request.task or record.task,
-        session=request.session or record.session,
-        speaker=request.speaker or record.speaker,
-        source=request.source,
-        invalidated_by=request.invalidated_by or record.invalidated_by,
-    )
-
-
-def _same(current: Stored, target: MemoryRecord, expiry: Expiry) -> bool:
-    record = current.record
-    return (
-        same_body(record.content, target.content)
-        and canonical(record.metadata) == canonical(target.metadata)
-        and _scalars(record) == _scalars(target)
-        and _same_expiry(current, expiry)
-    )
-
-
-def _scalars(record: MemoryRecord) -> tuple[object, ...]:
-    return (
-        record.tags,
-        record.task,
-        record.session,
-        record.speaker,
-        record.invalidated_by,
-    )
-
-
-def _same_expiry(current: Stored, expiry: Expiry) -> bool:
-    if not expiry.given:
-        return True
-    if expiry.lifetime is not None:
-        return current.lifetime == expiry.micros
-    return current.lifetime is None and current.record.expires_at == expiry.at
-
-
-def _check_version(current: Stored | None, expected: int | None) -> None:
-    if expected is None:
-        return
-    version = current.record.version if current else 0
-    if version != expected:
-        memory_id = current.record.memory_id if current else "(none)"
-        raise Conflict(
-            f"memory {memory_id} is at version {version}, not {expected}; "
-            "read it again and decide anew"
-        )
-
-
-def _is_there(current: Stored | None) -> bool:
-    return current is not None and current.record.state != "deleted"
-
-
-def _check_same(stored: Stored | None, request: SaveRequest) -> None:
-    """Refuse a save that would change what a record is, rather than what it says."""
-    if stored is None or stored.record.state != "active":
-        return
-    record = stored.record
-    if request.kind_given and request.kind != record.kind:
-        raise Conflict(
-            f"memory {record.memory_id} is of kind {record.kind}, not {request.kind}; "
-            "update it, or save under another id"
-        )
-    if request.form_given and request.form != record.form:
-        raise Conflict(f"memory {record.memory_id} has the form {record.form}, not {request.form}")
-    if request.key is not None and request.key != record.key:
-        raise Conflict(f"memory {record.memory_id} does not have the key {request.key!r}")
-
-
-def _use(stored: Stored) -> tuple[datetime, int, int]:
-    """Order records by last use, then by how often they were recalled, then by age."""
-    record = stored.record
-    last = max(record.updated_at, record.accessed_at)
-    return last, record.access_count, stored.position
-
-
-def _fingerprint(request: SaveRequest) -> str:
-    kind, data = encode_body(request.content)
-    rest = request._replace(
-        content="", idempotency_key=None, if_version=None, hold=None, reserved=None
-    )
-    digest = hashlib.blake2b(repr(rest).encode("utf-8", "surrogatepass"), digest_size=16)
-    digest.update(kind.encode() + data)
-    return digest.hexdigest()
-
-
-def _receipt_fields(receipt: MemoryReceipt) -> dict[str, Any]:
-    return {
-        "memory_id": receipt.memory_id,
-        "operation": receipt.operation,
-        "version": receipt.version,
-        "created_at": to_micros(receipt.created_at),
-        "preview": receipt.preview,
-        "flags": sorted(receipt.flags),
-    }
-
-
-def _receipt_from(fields: Mapping[str, Any], flags: set[str]) -> MemoryReceipt:
-    return MemoryReceipt(
-        memory_id=fields["memory_id"],
-        operation=fields["operation"],
-        version=fields["version"],
-        created_at=from_micros(fields["created_at"]),
-        preview=fields["preview"],
-        flags=frozenset(fields["flags"]) | flags,
-    )
-
-
-def retention_end(record: MemoryRecord, limits: Limits) -> datetime | None:
-    """Give the moment from which a record is to be archived, None for never."""
-    if limits.retention_days is None:
-        return None
-    return max(record.updated_at, record.accessed_at) + timedelta(days=limits.retention_days)

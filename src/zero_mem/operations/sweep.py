@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from zero_mem.errors import InvalidInput
-from zero_mem.operations.plan import Plan, retention_end
+from zero_mem.operations.plan import Plan
 from zero_mem.operations.requests import canonical
+from zero_mem.operations.rules import retention_end
 from zero_mem.operations.tasks import close_task, leases
 from zero_mem.storage.base import EndedBy, Stored
 from zero_mem.storage.times import to_micros

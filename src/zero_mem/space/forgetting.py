@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from zero_mem.errors import InvalidInput
 from zero_mem.operations import sweep
 from zero_mem.operations.duplicates import DuplicateGroup, group_duplicates
 from zero_mem.operations.plan import Plan
@@ -31,7 +32,8 @@ class Forgetting(View):
             lease: Seconds or a timedelta; every write that names the task renews it.
         """
         name, duration = check_name(task, "task"), check_expiry(lease, UNSET).lifetime
-        assert duration is not None
+        if duration is None:
+            raise InvalidInput("lease is a duration; a task without an end needs no start_task")
         with self._write_after_queue() as plan:
             open_task(plan.transaction, plan.row, name, plan.now, duration)
 

@@ -9,8 +9,8 @@ from zero_mem.handles import check_memory_id
 from zero_mem.operations import history
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.history import HistoryEntry, RollbackRequest
-from zero_mem.operations.plan import missing
 from zero_mem.operations.requests import check_moment, check_name
+from zero_mem.operations.rules import missing
 from zero_mem.past import Past
 from zero_mem.space.view import View
 

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.handles import check_memory_id
-from zero_mem.operations.plan import missing
 from zero_mem.operations.requests import check_moment
+from zero_mem.operations.rules import missing
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.policy.visibility import visibility_of
 from zero_mem.recall import search as searching

@@ -10,7 +10,8 @@ from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
-from zero_mem.operations.plan import Plan, expected_id, missing
+from zero_mem.operations.idempotency import expected_id
+from zero_mem.operations.plan import Plan
 from zero_mem.operations.requests import (
     SaveRequest,
     UpdateRequest,
@@ -19,6 +20,7 @@ from zero_mem.operations.requests import (
     save_request,
     update_request,
 )
+from zero_mem.operations.rules import missing
 from zero_mem.operations.tasks import renew_task
 from zero_mem.recall.search import visible
 from zero_mem.space.view import View

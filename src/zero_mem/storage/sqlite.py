@@ -7,7 +7,6 @@ lexical index change in that one transaction.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,59 +30,33 @@ from zero_mem.storage.codec import (
     below,
     decode_body,
     decode_fields,
-    decode_path,
     encode_body,
     encode_path,
     erase_fields,
 )
 from zero_mem.storage.sqlite_file import SQLiteFile
-from zero_mem.storage.times import micros
+from zero_mem.storage.sqlite_rows import (
+    CHAIN,
+    COLUMNS,
+    INSERT_JOURNAL,
+    INSERT_RECORD,
+    JOURNAL,
+    MARK,
+    NAMED,
+    NAMESPACE,
+    OF_NAMESPACE,
+    RECORD,
+    UPDATE_RECORD,
+    as_list,
+    first_of,
+    journal_entry,
+    named_values,
+    namespace_row,
+    places,
+    record_columns,
+    within,
+)
 from zero_mem.types import Path
-
-_MARK = "\ue001"
-"""Separates a namespace's number from a term; FTS5's `ascii` tokenizer keeps it in one token."""
-
-_NAMESPACE = (
-    "number, path, next_id, highest_id, positions, sequence, last_at, documents, length, settings"
-)
-_RECORD = (
-    "SELECT r.position, r.sequence, j.body, j.fields, r.accessed_at, r.access_count,"
-    " b.type, b.bytes FROM record r"
-    " JOIN journal j ON j.place = (r.namespace << 32) + r.sequence"
-    " LEFT JOIN body b ON b.number = j.body"
-)
-_OF_NAMESPACE = f"{_RECORD} WHERE r.namespace = ?"
-_JOURNAL = (
-    'SELECT j.place, j."group", j.at, j.actor, j.operation, j.reason, j.origin, j.fields,'
-    " b.type, b.bytes, p.fields, pb.type, pb.bytes FROM journal j"
-    " LEFT JOIN body b ON b.number = j.body"
-    " LEFT JOIN journal p ON p.place = ? + j.previous AND j.previous > 0"
-    " LEFT JOIN body pb ON pb.number = p.body"
-)
-_CHAIN = """
-    WITH RECURSIVE chain (place, previous) AS (
-        SELECT place, previous FROM journal WHERE place = ?1 + ?2
-        UNION ALL
-        SELECT j.place, j.previous FROM chain c JOIN journal j ON j.place = ?1 + c.previous
-        WHERE c.previous > 0
-    )
-    SELECT place FROM chain ORDER BY place
-"""
-_COLUMNS = {"form", "kind", "task", "session", "state"}
-"""The fields that are columns, so that a filter's equalities on them read fewer rows."""
-
-_COUNT = (1 << 32) - 1
-
-_NAMED = (
-    "r.position IN (SELECT position FROM record WHERE namespace = ? AND alias IN"
-    " (SELECT value FROM json_each(?)) UNION ALL SELECT position FROM record"
-    " WHERE alias IS NULL AND position IN (SELECT value FROM json_each(?)))"
-)
-"""The condition that a record has one of some ids, over the values that `_names` gives."""
-
-
-def _list(values: Collection[object]) -> str:
-    return json.dumps(list(values))
 
 
 class SQLiteStorage(Storage):
@@ -160,9 +133,9 @@ class SQLiteTransaction(Transaction):
     # Namespaces
 
     def namespace(self, path: Path) -> NamespaceRow | None:
-        sql = f"SELECT {_NAMESPACE} FROM namespace WHERE path = ?"
+        sql = f"SELECT {NAMESPACE} FROM namespace WHERE path = ?"
         row = self._run(sql, (encode_path(path),)).fetchone()
-        return None if row is None else _namespace(row)
+        return None if row is None else namespace_row(row)
 
     def create_namespace(self, path: Path) -> NamespaceRow:
         found = self.namespace(path)
@@ -174,8 +147,8 @@ class SQLiteTransaction(Transaction):
         return created
 
     def namespaces(self, prefix: Path) -> list[NamespaceRow]:
-        rows = self._run(f"SELECT {_NAMESPACE} FROM namespace ORDER BY number")
-        return [row for row in map(_namespace, rows) if below(prefix, row.path)]
+        rows = self._run(f"SELECT {NAMESPACE} FROM namespace ORDER BY number")
+        return [row for row in map(namespace_row, rows) if below(prefix, row.path)]
 
     def store_namespace(self, row: NamespaceRow) -> None:
         self._run(
@@ -197,23 +170,23 @@ class SQLiteTransaction(Transaction):
     # Records
 
     def by_ids(self, row: NamespaceRow, ids: Collection[str]) -> dict[str, Stored]:
-        sql = f"{_RECORD} WHERE {_NAMED}"
-        found = self._stored(row, sql, _names(row, ids))
+        sql = f"{RECORD} WHERE {NAMED}"
+        found = self._stored(row, sql, named_values(row, ids))
         return {stored.record.memory_id: stored for stored in found}
 
     def by_keys(
         self, row: NamespaceRow, keys: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], Stored]:
         sql = (
-            f"{_OF_NAMESPACE} AND r.state = 'active' AND (r.kind, r.dedupe) IN"
+            f"{OF_NAMESPACE} AND r.state = 'active' AND (r.kind, r.dedupe) IN"
             " (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
         )
-        found = self._stored(row, sql, (row.number, _list(keys)))
+        found = self._stored(row, sql, (row.number, as_list(keys)))
         return {(s.record.kind, s.dedupe): s for s in found if s.dedupe is not None}
 
     def by_positions(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Stored]:
-        sql = f"{_RECORD} WHERE r.position IN (SELECT value FROM json_each(?))"
-        return {s.position: s for s in self._stored(row, sql, (_list(positions),))}
+        sql = f"{RECORD} WHERE r.position IN (SELECT value FROM json_each(?))"
+        return {s.position: s for s in self._stored(row, sql, (as_list(positions),))}
 
     def scan(
         self,
@@ -223,21 +196,21 @@ class SQLiteTransaction(Transaction):
         after: int = 0,
         expires_by: int | None = None,
     ) -> Iterator[Stored]:
-        sql, values = _within(row, after)
+        sql, values = within(row, after)
         if expires_by is not None:
             sql += " AND r.namespace = ? AND r.state = 'active' AND r.expires_at <= ?"
             values += [row.number, expires_by]
         elif "memory_id" in equalities:
-            sql += f" AND {_NAMED}"
-            values += _names(row, [str(name) for name in equalities["memory_id"]])
+            sql += f" AND {NAMED}"
+            values += named_values(row, [str(name) for name in equalities["memory_id"]])
         elif "task" in equalities:
             # With the namespace named, the index on tasks serves; else the range does.
             sql += " AND r.namespace = ?"
             values.append(row.number)
-        for column in sorted(_COLUMNS & equalities.keys()):
+        for column in sorted(COLUMNS & equalities.keys()):
             sql += f" AND r.{column} IN (SELECT value FROM json_each(?))"
-            values.append(_list(equalities[column]))
-        return self._stored(row, f"{_RECORD} WHERE {sql} ORDER BY r.position", values)
+            values.append(as_list(equalities[column]))
+        return self._stored(row, f"{RECORD} WHERE {sql} ORDER BY r.position", values)
 
     def _stored(self, row: NamespaceRow, sql: str, values: Sequence[Any]) -> Iterator[Stored]:
         for position, sequence, body, fields, accessed_at, count, kind, data in self._run(
@@ -257,7 +230,7 @@ class SQLiteTransaction(Transaction):
     def count_active(
         self, row: NamespaceRow, *, now: int, form: str | None, kind: str | None
     ) -> int:
-        sql, values = _within(row)
+        sql, values = within(row)
         sql += " AND r.state = 'active' AND (r.expires_at IS NULL OR r.expires_at > ?)"
         values.append(now)
         if form == "working":
@@ -270,15 +243,15 @@ class SQLiteTransaction(Transaction):
         return int(self._run(f"SELECT count(*) FROM record r WHERE {sql}", values).fetchone()[0])
 
     def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
-        within, values = _within(row)
-        sql = f"SELECT state, form, count(*) FROM record r WHERE {within} GROUP BY state, form"
+        inside, values = within(row)
+        sql = f"SELECT state, form, count(*) FROM record r WHERE {inside} GROUP BY state, form"
         return {(state, form): count for state, form, count in self._run(sql, values)}
 
     def accessed(self, row: NamespaceRow, ids: Collection[str], at: int) -> None:
         self._run(
             "UPDATE record AS r SET accessed_at = max(accessed_at, ?),"
-            f" access_count = access_count + 1 WHERE {_NAMED}",
-            (at, *_names(row, ids)),
+            f" access_count = access_count + 1 WHERE {NAMED}",
+            (at, *named_values(row, ids)),
         )
 
     # Changes
@@ -290,7 +263,7 @@ class SQLiteTransaction(Transaction):
 
     def _write_journal(self, row: NamespaceRow, changes: Sequence[Change]) -> None:
         """Append the changes; a body that is new takes the place of its entry as its number."""
-        first = _first(row)
+        first = first_of(row)
         current: dict[str, int | None] = {}
         bodies: list[tuple[int, str, bytes]] = []
         entries: list[tuple[object, ...]] = []
@@ -317,7 +290,7 @@ class SQLiteTransaction(Transaction):
                 )
             )
         self._connection.executemany("INSERT INTO body VALUES (?, ?, ?)", bodies)
-        self._connection.executemany(_INSERT_JOURNAL, entries)
+        self._connection.executemany(INSERT_JOURNAL, entries)
 
     def _write_records(self, row: NamespaceRow, finals: Sequence[Final]) -> None:
         """Update and insert records with their part of the index."""
@@ -329,9 +302,9 @@ class SQLiteTransaction(Transaction):
                 continue
             terms = None if final.terms is None else self._indexed(row, final.terms)
             length = len(final.terms or ())
-            columns = _columns(final.after)
+            columns = record_columns(final.after)
             inserts.append((final.after.position, row.number, *columns, length, terms))
-        self._connection.executemany(_INSERT_RECORD, inserts)
+        self._connection.executemany(INSERT_RECORD, inserts)
         self._connection.executemany(
             "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)",
             [(record[0], record[-1]) for record in inserts if record[-1] is not None],
@@ -342,7 +315,7 @@ class SQLiteTransaction(Transaction):
         position = final.before.position
         if final.terms is not None:
             self._drop_terms(row, position)
-        self._run(_UPDATE_RECORD, (*_columns(final.after), position))
+        self._run(UPDATE_RECORD, (*record_columns(final.after), position))
         if final.terms is not None and final.after.record.state == "active":
             self._add_terms(row, position, final.terms)
 
@@ -350,7 +323,7 @@ class SQLiteTransaction(Transaction):
         """Write terms for the index, and count them in the namespace's statistics."""
         row.documents += 1
         row.length += len(terms)
-        prefix = f"{row.number}{_MARK}"
+        prefix = f"{row.number}{MARK}"
         return prefix + f" {prefix}".join(terms) if terms else ""
 
     def _add_terms(self, row: NamespaceRow, position: int, terms: Sequence[str]) -> None:
@@ -381,16 +354,16 @@ class SQLiteTransaction(Transaction):
         after: int = 0,
         until_at: int | None = None,
     ) -> Iterator[JournalEntry]:
-        sql = f"{_JOURNAL} WHERE j.place > ? AND j.place <= ?"
-        values = [_first(row), *_places(row, after, group)]
+        sql = f"{JOURNAL} WHERE j.place > ? AND j.place <= ?"
+        values = [first_of(row), *places(row, after, group)]
         if memory_id is not None:
             sql += " AND j.place IN (SELECT value FROM json_each(?))"
-            values.append(_list(self._chain(row, memory_id)))
+            values.append(as_list(self._chain(row, memory_id)))
         if until_at is not None:
             sql += " AND j.at <= ?"
             values.append(until_at)
         entries = (
-            _entry(row, found, self._origin)
+            journal_entry(row, found, self._origin)
             for found in self._run(f"{sql} ORDER BY j.place", values)
         )
         # The changes of one operation follow each other in the journal.
@@ -398,15 +371,15 @@ class SQLiteTransaction(Transaction):
 
     def _chain(self, row: NamespaceRow, memory_id: str) -> list[int]:
         """List the places of a record's journal entries, the oldest first."""
-        sql = f"SELECT sequence FROM record r WHERE {_NAMED}"
-        last = self._run(sql, _names(row, [memory_id])).fetchone()
-        found = self._run(_CHAIN, (_first(row), last[0])) if last else ()
+        sql = f"SELECT sequence FROM record r WHERE {NAMED}"
+        last = self._run(sql, named_values(row, [memory_id])).fetchone()
+        found = self._run(CHAIN, (first_of(row), last[0])) if last else ()
         return [place for (place,) in found]
 
     # Lexical index
 
     def frequencies(self, row: NamespaceRow, terms: Collection[str]) -> dict[str, int]:
-        prefix = f"{row.number}{_MARK}"
+        prefix = f"{row.number}{MARK}"
         sql = "SELECT doc FROM lexicon_term WHERE term = ?"
         found = {term: self._run(sql, (prefix + term,)).fetchone() for term in terms}
         return {term: count[0] for term, count in found.items() if count is not None}
@@ -416,16 +389,16 @@ class SQLiteTransaction(Transaction):
             "SELECT i.doc, count(*), r.length FROM lexicon_instance i"
             " JOIN record r ON r.position = i.doc WHERE i.term = ? GROUP BY i.doc"
         )
-        found = self._run(sql, (f"{row.number}{_MARK}{term}",))
+        found = self._run(sql, (f"{row.number}{MARK}{term}",))
         return [Posting(position, count, length) for position, count, length in found]
 
     def documents(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Sequence[str]]:
-        skip = len(f"{row.number}{_MARK}")
+        skip = len(f"{row.number}{MARK}")
         sql = (
             "SELECT position, terms FROM record WHERE terms IS NOT NULL"
             " AND position IN (SELECT value FROM json_each(?))"
         )
-        found = self._run(sql, (_list(positions),))
+        found = self._run(sql, (as_list(positions),))
         return {position: [t[skip:] for t in text.split()] for position, text in found}
 
     # What hosts keep beside the records
@@ -486,134 +459,12 @@ class SQLiteTransaction(Transaction):
         entries = self._run(
             "SELECT place, fields, body FROM journal"
             " WHERE place IN (SELECT value FROM json_each(?))",
-            (_list(self._chain(row, memory_id)),),
+            (as_list(self._chain(row, memory_id)),),
         ).fetchall()
         bodies = {body for _, _, body in entries if body is not None}
         sql = "DELETE FROM body WHERE number IN (SELECT value FROM json_each(?))"
-        self._run(sql, (_list(bodies),))
+        self._run(sql, (as_list(bodies),))
         self._connection.executemany(
             "UPDATE journal SET fields = ?, body = NULL, reason = '' WHERE place = ?",
             [(erase_fields(fields), place) for place, fields, _ in entries],
         )
-
-
-_RECORD_COLUMNS = (
-    "alias",
-    "form",
-    "kind",
-    "dedupe",
-    "task",
-    "session",
-    "state",
-    "expires_at",
-    "accessed_at",
-    "access_count",
-    "sequence",
-)
-_INSERT_RECORD = (
-    f"INSERT INTO record (position, namespace, {', '.join(_RECORD_COLUMNS)}, length, terms)"
-    f" VALUES ({', '.join('?' * (len(_RECORD_COLUMNS) + 4))})"
-)
-_UPDATE_RECORD = (
-    f"UPDATE record SET {', '.join(f'{name} = ?' for name in _RECORD_COLUMNS)} WHERE position = ?"
-)
-_INSERT_JOURNAL = f"INSERT INTO journal VALUES ({', '.join('?' * 10)})"
-
-
-def _columns(stored: Stored) -> tuple[object, ...]:
-    record = stored.record
-    count = str(stored.position & _COUNT)
-    return (
-        None if record.memory_id == count else record.memory_id,
-        record.form,
-        record.kind,
-        stored.dedupe,
-        record.task,
-        record.session,
-        record.state,
-        None if record.expires_at is None else micros(record.expires_at),
-        micros(record.accessed_at),
-        record.access_count,
-        stored.sequence,
-    )
-
-
-def _first(row: NamespaceRow) -> int:
-    """Give the number below all positions and journal places of a namespace."""
-    return row.number << 32
-
-
-def _names(row: NamespaceRow, ids: Collection[str]) -> list[object]:
-    """Give the values of `_NAMED`: ids as callers gave them, and positions by count."""
-    counts = (int(name) for name in ids if name.isdecimal() and len(name) <= 9)
-    positions = [row.position(count) for count in counts]
-    return [row.number, _list(ids), _list(positions)]
-
-
-def _within(row: NamespaceRow, after: int = 0) -> tuple[str, list[object]]:
-    """Give the condition that a record is in a namespace, as a range of positions."""
-    first = _first(row)
-    return "r.position > ? AND r.position <= ?", [max(first, after), first + row.positions]
-
-
-def _places(row: NamespaceRow, after: int, group: int | None) -> list[object]:
-    """Give the range of journal places beyond a sequence, or from an operation's first one."""
-    first = _first(row)
-    return [first + max(after, (group or 0) - 1), first + row.sequence]
-
-
-def _namespace(columns: Sequence[Any]) -> NamespaceRow:
-    (number, path, next_id, highest, positions, sequence, last_at) = columns[:7]
-    documents, length, settings = columns[7:]
-    return NamespaceRow(
-        number=number,
-        path=decode_path(path),
-        next_id=next_id,
-        highest_id=highest,
-        positions=positions,
-        sequence=sequence,
-        last_at=last_at,
-        documents=documents,
-        length=length,
-        settings=settings,
-    )
-
-
-def _entry(row: NamespaceRow, columns: Sequence[Any], origin: str) -> JournalEntry:
-    (place, group, at, actor, operation, reason, elsewhere, fields, kind, data) = columns[:10]
-    before_fields, before_kind, before_data = columns[10:]
-    stored = _journalled(row, fields, kind, data, place - _first(row), at)
-    before = None
-    if before_fields is not None:
-        before = _journalled(row, before_fields, before_kind, before_data, 0, at)
-    return JournalEntry(
-        namespace=row.path,
-        sequence=stored.sequence,
-        group=group,
-        at=at,
-        actor=actor,
-        operation=operation,
-        reason=reason,
-        origin=elsewhere or origin,
-        memory_id=stored.record.memory_id,
-        uid=stored.record.uid,
-        version=stored.record.version,
-        parent=stored.parent,
-        record=None if kind is None else stored,
-        before_version=before.record.version if before else 0,
-        before=None if before is None or before_kind is None else before.record.content,
-    )
-
-
-def _journalled(
-    row: NamespaceRow, fields: str, kind: str | None, data: bytes, sequence: int, at: int
-) -> Stored:
-    """Read a record as the journal has it; accesses are not journalled."""
-    return decode_fields(
-        fields,
-        namespace=row.path,
-        content="" if kind is None else decode_body(kind, data),
-        sequence=sequence,
-        accessed_at=at,
-        access_count=0,
-    )
