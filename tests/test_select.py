@@ -257,6 +257,8 @@ def test_a_pattern_means_what_it_means_in_python(
         return
     ours = Pattern(pattern)
     for line in lines:
+        if line == "" and r"\B" in pattern:
+            continue  # Python itself has changed its mind about this in 3.14
         end = ours.first_end(line)
         assert (end is not None) == (reference.search(line) is not None)
         if end is not None:
