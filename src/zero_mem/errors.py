@@ -10,6 +10,7 @@ ZeroMemError
 ├── StoreUnavailable        the store cannot be opened, read or written now
 │   └── StoreCorrupt        the file is not a store, or is damaged
 ├── MigrationNeeded         the store was written by a newer version
+├── EmbedderUnavailable     an embedder fails, is too slow, or gives no vectors
 └── MissingExtra            an optional package is not installed
 """
 
@@ -54,6 +55,10 @@ class StoreCorrupt(StoreUnavailable):
 
 class MigrationNeeded(ZeroMemError):
     """The store was written by a newer version of Zero-Mem."""
+
+
+class EmbedderUnavailable(ZeroMemError):
+    """The embedder failed or did not answer in time; recall goes on without it."""
 
 
 class MissingExtra(ZeroMemError, ImportError):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from zero_mem import prompts
-from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
+from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
+from zero_mem.operations.requests import check_json
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.policy.cost_review import Call, KindReview, Run, review_cost
 from zero_mem.prompts import Chat, Span
@@ -74,15 +75,21 @@ class ZeroMemRuntime:
 
     def on_tool_start(self, task_id: str | int, tool: str) -> None:
         """Give a sign of life of the task that a tool runs for; nothing is stored of the tool."""
-        self.space.start_task(check_memory_id(task_id))
+        self.space.renew_task(check_memory_id(task_id))
 
     def on_tool_success(
         self, memory_id: str | int, content: Body, *, tool: str | None = None
     ) -> MemoryReceipt:
-        """Write a tool's result: into the record of that id, or as a new one if there is none."""
+        """Write a tool's result: into the record of that id, or as a new one if there is none.
+
+        A record that was archived meanwhile (by a cap, say) becomes active again.
+        """
         identity = check_memory_id(memory_id)
         metadata = {ERROR_KEY: None, **({"tool": tool} if tool else {})}
         try:
+            return self.space.update(identity, content=content, metadata=metadata, source="tool")
+        except NotAllowed:
+            self.space.restore(identity)
             return self.space.update(identity, content=content, metadata=metadata, source="tool")
         except NotFound:
             return self.space.save(
@@ -261,9 +268,18 @@ class ZeroMemRuntime:
 
 
 def _body(result: Any) -> Body:
-    """Take a tool's result as a body: text and blobs as they are, bytes as a blob, else JSON."""
+    """Take a tool's result as a body: text and blobs as they are, bytes as a blob, else JSON.
+
+    What JSON does not have is kept as Python writes it: the tool has run, and its result
+    must not be lost.
+    """
     if isinstance(result, Json | Blob):
         return result
-    if isinstance(result, bytes):
+    if isinstance(result, bytes) and result:
         return Blob(data=result)
-    return result if isinstance(result, str) and result.strip() else Json(result)
+    if isinstance(result, str) and result.strip():
+        return result
+    try:
+        return Json(check_json(result, "the result"))
+    except InvalidInput:
+        return repr(result)

@@ -41,7 +41,7 @@ RECEIPT_KIND: Final = "tool_result"
 MAX_VERBATIM: Final = 20  # tokens; below about twice a receipt an extract saves nothing
 _LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
 
-_THRESHOLD: Final = (0.128, 0.15, 9.6)  # of merit: at this share, and how it falls with it
+_THRESHOLD: Final = (0.13, 0.15, 9.5)  # of merit: at this share, and how it falls with it
 _SMOOTHING: Final = 3000  # tokens; how long the accounts of a young run are not trusted
 _HORIZON: Final = 2  # calls ahead that the accounts assume for what stands now
 _WIDEST: Final = 5.0  # the threshold moves by at most this factor
@@ -193,9 +193,7 @@ class Offloader:
             original=plain.original,
         )
 
-    def _part(
-        self, raw: str, value: Any, memory_id: str, original: int, limit: int
-    ) -> Insertion:
+    def _part(self, raw: str, value: Any, memory_id: str, original: int, limit: int) -> Insertion:
         receipt = f"{handles.render(memory_id)} save ({RECEIPT_KIND})"
         room = limit - self._count(receipt) - 4
         if value is None:

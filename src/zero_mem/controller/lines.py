@@ -19,7 +19,9 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}|[0-9]{3,}|[\u4e00-\u9fff\u
 _PATH: Final = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
 _TELLING: Final = re.compile(r"[_0-9/]|[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|[0-9]{3,}")
-_ALARM: Final = re.compile(r"(?i)\b(?:error|exception|traceback|failed|fatal|assert\w*)\b|错误|失败")
+_ALARM: Final = re.compile(
+    r"(?i)\b(?:error|exception|traceback|failed|fatal|assert\w*)\b|错误|失败"
+)
 
 LONGEST_LINE: Final = 600  # characters; a longer line is read, not quoted
 _MOST_LINES: Final = 20_000
@@ -110,9 +112,7 @@ class _Candidate:
         return worth / self.cost**_PER_COST
 
 
-def _candidates(
-    lines: list[str], speech: Counter[str], known: Collection[str]
-) -> list[_Candidate]:
+def _candidates(lines: list[str], speech: Counter[str], known: Collection[str]) -> list[_Candidate]:
     bags = [set(words(line)) if len(line) <= LONGEST_LINE else set() for line in lines]
     frequency = Counter(word for bag in bags for word in bag)
     own = [_relevance(bag, speech, frequency, len(lines)) for bag in bags]

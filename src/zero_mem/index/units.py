@@ -16,15 +16,18 @@ LABEL_CHARACTERS = 48
 TEXT_CHARACTERS = 2000
 """Of a text this much is kept for names, dates and labels; its terms come from all of it."""
 
-_LABEL_PARTS = re.compile(r"[^\s:：,，。.!?！？、；;()（）\[\]【】\"“”]{2,20}")
+_LABEL = re.compile(
+    r"(?:[^\s:：,，。.!?！？]{1,12}[ \u3000])?(?P<name>[^\s:：,，。.!?！？、；;()（）\[\]【】\"“”]{2,20})"
+    r"(?:[:：]|[ \u3000]\+?\d{5})"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """One record as recall scores it.
 
-    `heads` are the first short pieces of its text, of which those that repeat in a namespace
-    name a counterparty. `terms` are the record's index terms in order and with repeats.
+    `label` is the name its text begins with; it is a counterparty's where it repeats in the
+    namespace. `terms` are the record's index terms in order and with repeats.
     """
 
     position: int
@@ -35,7 +38,7 @@ class Unit:
     session: str = ""
     kind: str = ""
     key: str | None = None
-    heads: tuple[str, ...] = ()
+    label: str = ""
 
 
 def unit_of(record: MemoryRecord, position: int, terms: Sequence[str]) -> Unit:
@@ -56,11 +59,11 @@ def unit_of(record: MemoryRecord, position: int, terms: Sequence[str]) -> Unit:
         session=record.session or "",
         kind=record.kind,
         key=record.key,
-        heads=heads(text),
+        label=label_of(text),
     )
 
 
-def heads(text: str) -> tuple[str, ...]:
-    """Give the first pieces of a text's first line, at most three."""
-    line = text[:LABEL_CHARACTERS].split("\n", 1)[0]
-    return tuple(_LABEL_PARTS.findall(line)[:3])
+def label_of(text: str) -> str:
+    """Give the name that a text begins with, before a colon or a telephone number."""
+    found = _LABEL.match(text[:LABEL_CHARACTERS])
+    return found["name"] if found else ""

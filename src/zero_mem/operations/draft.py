@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from zero_mem.errors import NotAllowed, NotFound
-from zero_mem.operations.rules import last_use, missing
+from zero_mem.operations.rules import missing
 from zero_mem.operations.tasks import open_tasks
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.storage.base import Change, NamespaceRow, Stored, Transaction
-from zero_mem.storage.codec import encode_fields
+from zero_mem.storage.codec import encode_fields, last_use
 from zero_mem.storage.times import to_micros
 from zero_mem.types import Body, MemoryReceipt, MemoryRecord, Operation, preview
 
@@ -34,7 +34,6 @@ class Draft:
         self._records: dict[str, Stored | None] = {}
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
-        self._scanned: dict[tuple[str | None, str | None], dict[str, Stored]] = {}
 
     def flush(self) -> None:
         """Hand the changes so far to the store, inside the same transaction."""
@@ -125,27 +124,27 @@ class Draft:
 
     def least_used(self, limits: Limits) -> Stored | None:
         """Find what the cap evicts first: nothing that an open task or an owner holds."""
+        scope = (limits.cap_form, limits.cap_kind)
         held = self.transaction.held(self.row)
         busy = open_tasks(self.transaction, self.row, self.now)
-        scope = (limits.cap_form, limits.cap_kind)
-        changed = {key: stored for key, stored in self._records.items() if stored}
-        candidates = [
-            stored
-            for stored in ({**self._active_of(scope), **changed}).values()
-            if self._counts_in(scope, stored.record)
-            and stored.record.uid not in held
-            and stored.record.task not in busy
-        ]
+
+        def evictable(stored: Stored) -> bool:
+            record = stored.record
+            return (
+                self._counts_in(scope, record)
+                and record.uid not in held
+                and record.task not in busy
+            )
+
+        changed = [stored for stored in self._records.values() if stored and evictable(stored)]
+        unchanged = next((s for s in self._unchanged(scope) if evictable(s)), None)
+        candidates = [*changed, unchanged] if unchanged else changed
         return min(candidates, key=last_use, default=None)
 
-    def _active_of(self, scope: tuple[str | None, str | None]) -> dict[str, Stored]:
-        """Read the active records of a scope as the store has them, once for a whole batch."""
-        if scope not in self._scanned:
-            named = zip(("form", "kind"), scope, strict=True)
-            equalities = {name: (value,) for name, value in named if value is not None}
-            scanned = self.transaction.scan(self.row, {"state": ("active",), **equalities})
-            self._scanned[scope] = {stored.record.memory_id: stored for stored in scanned}
-        return self._scanned[scope]
+    def _unchanged(self, scope: tuple[str | None, str | None]) -> Iterator[Stored]:
+        """Read the records that no step has changed, the least used first."""
+        found = self.transaction.by_use(self.row, form=scope[0], kind=scope[1])
+        return (stored for stored in found if stored.record.memory_id not in self._records)
 
     def commit(
         self,

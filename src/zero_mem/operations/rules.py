@@ -134,13 +134,6 @@ def check_same(stored: Stored | None, request: SaveRequest) -> None:
         raise Conflict(f"memory {record.memory_id} does not have the key {request.key!r}")
 
 
-def last_use(stored: Stored) -> tuple[datetime, int, int]:
-    """Order records by last use, then by how often they were recalled, then by age."""
-    record = stored.record
-    last = max(record.updated_at, record.accessed_at)
-    return last, record.access_count, stored.position
-
-
 def retention_end(record: MemoryRecord, limits: Limits) -> datetime | None:
     """Give the moment from which a record is to be archived, None for never."""
     if limits.retention_days is None:

@@ -10,7 +10,7 @@ from zero_mem.errors import InvalidInput
 from zero_mem.operations.plan import Plan
 from zero_mem.operations.requests import canonical
 from zero_mem.operations.rules import retention_end
-from zero_mem.operations.tasks import close_task, leases
+from zero_mem.operations.tasks import close_task, leases, open_tasks
 from zero_mem.storage.base import EndedBy, Stored
 from zero_mem.storage.times import to_micros
 from zero_mem.types import MemoryRecord, Path
@@ -70,9 +70,17 @@ def sweep(plan: Plan, action: Ending) -> tuple[list[Swept], list[str]]:
 
 
 def _retire(plan: Plan) -> list[Swept]:
-    """Archive what nobody has used for its retention (`limits:defaults`)."""
+    """Archive what nobody has used for its retention, nor holds (`limits:defaults`)."""
+    held = plan.transaction.held(plan.row)
+    busy = open_tasks(plan.transaction, plan.row, plan.now)
     active = plan.transaction.scan(plan.row, {"state": ("active",)})
-    unused = [stored for stored in active if _is_unused(plan, stored.record)]
+    unused = [
+        stored
+        for stored in active
+        if _is_unused(plan, stored.record)
+        and stored.record.uid not in held
+        and stored.record.task not in busy
+    ]
     return _end(plan, unused, "archive", "", "retention")
 
 

@@ -58,7 +58,7 @@ class Corpus:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The counterparty of each unit: a head that repeats, but is no form word."""
+        """The counterparty of each unit: a label that repeats, but not everywhere."""
         return _labels(self.units)
 
     @cached_property
@@ -97,9 +97,7 @@ class Corpus:
     def sessions(self) -> Level:
         """The sessions."""
         shares = [((number, 1),) for number in self.session_of]
-        return Level(
-            self.occurrences, self._lengths, shares, max(self.session_of, default=-1) + 1
-        )
+        return Level(self.occurrences, self._lengths, shares, max(self.session_of, default=-1) + 1)
 
     @cached_property
     def spans(self) -> list[tuple[Span, ...]]:
@@ -131,11 +129,9 @@ class Corpus:
 
 
 def _labels(units: Sequence[Unit]) -> list[str]:
-    counts = Counter(head for unit in units for head in set(unit.heads))
+    counts = Counter(unit.label for unit in units)
     most = max(2, len(units) // 50)
-    return [
-        next((head for head in unit.heads if 2 <= counts[head] <= most), "") for unit in units
-    ]
+    return [unit.label if 2 <= counts[unit.label] <= most else "" for unit in units]
 
 
 def _unit_spans(unit: Unit) -> tuple[Span, ...]:

@@ -50,7 +50,7 @@ _CHINESE_WEEKDAYS = {name: number for number, name in enumerate("一二三四五
 _NUMBER_WORDS = {
     word: number
     for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
     )
 } | {"a": 1, "an": 1, "couple": 2, "a couple": 2, "a couple of": 2, "few": 3, "a few": 3,
      "several": 4}  # fmt: skip
@@ -447,5 +447,3 @@ _RULES: dict[str, _Rule] = {
 def years_of(days: Iterable[int]) -> list[int]:
     """Give the years that some ordinals fall in, in order."""
     return sorted({date.fromordinal(day).year for day in days})
-
-

@@ -88,9 +88,7 @@ class Level:
         return list(held), list(held.values())
 
 
-def _document_lengths(
-    lengths: Sequence[int], shares: Shares | None, count: int
-) -> Sequence[int]:
+def _document_lengths(lengths: Sequence[int], shares: Shares | None, count: int) -> Sequence[int]:
     if shares is None:
         return lengths
     totals = [0] * count

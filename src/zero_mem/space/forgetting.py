@@ -12,7 +12,7 @@ from zero_mem.operations.duplicates import DuplicateGroup, group_duplicates
 from zero_mem.operations.plan import Plan
 from zero_mem.operations.requests import check_expiry, check_metadata, check_name
 from zero_mem.operations.sweep import Ending, SweepReport, Swept, check_ending
-from zero_mem.operations.tasks import LEASE, open_task
+from zero_mem.operations.tasks import LEASE, open_task, renew_task
 from zero_mem.space.view import View
 from zero_mem.types import UNSET
 
@@ -36,6 +36,12 @@ class Forgetting(View):
             raise InvalidInput("lease is a duration; a task without an end needs no start_task")
         with self._write_after_queue() as plan:
             open_task(plan.transaction, plan.row, name, plan.now, duration)
+
+    def renew_task(self, task: str) -> None:
+        """Let the lease of an open task begin anew; a task that is not open is left alone."""
+        name = check_name(task, "task")
+        with self._write_after_queue() as plan:
+            renew_task(plan.transaction, plan.row, name, plan.now)
 
     def end_task(
         self, task: str, *, action: Ending = "expire", dry_run: bool = False

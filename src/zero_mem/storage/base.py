@@ -102,6 +102,29 @@ class Posting(NamedTuple):
     length: int
 
 
+class VectorModel(NamedTuple):
+    """What made a vector; vectors compare only within one model.
+
+    `name` names the embedder and how a record's text was put together for it.
+    """
+
+    name: str
+    dimension: int
+
+
+class Vector(NamedTuple):
+    """The vector of an active record, as `index.vectors.encode` writes it.
+
+    `number` grows with every vector that is put into the store. `context` is the position
+    of the record whose text went into the vector too, 0 where none did.
+    """
+
+    position: int
+    context: int
+    data: bytes
+    number: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """An opaque value that a host stored under (scope, key); `value` is None once purged."""
@@ -210,6 +233,13 @@ class Transaction(ABC):
         """Count the active, unexpired records (of a form, of a kind)."""
 
     @abstractmethod
+    def by_use(self, row: NamespaceRow, *, form: str | None, kind: str | None) -> Iterator[Stored]:
+        """Read the active records (of a form, of a kind), the least used first.
+
+        Ordered by the later of updated_at and accessed_at, then access_count, then position.
+        """
+
+    @abstractmethod
     def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
         """Count the records of a namespace by (state, form); expired ones are active here."""
 
@@ -244,6 +274,37 @@ class Transaction(ABC):
     @abstractmethod
     def documents(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Sequence[str]]:
         """Read the indexed terms of these records."""
+
+    @abstractmethod
+    def vectors(
+        self,
+        row: NamespaceRow,
+        model: VectorModel,
+        *,
+        after: int = 0,
+        positions: Collection[int] | None = None,
+    ) -> list[Vector]:
+        """Read the vectors that a model made (numbered above `after`, at some positions).
+
+        `apply` and `erase` drop the vectors of every record whose indexed text or activity
+        changes, and those with its text as their context: a vector that is here is current.
+        """
+
+    @abstractmethod
+    def without_vector(self, row: NamespaceRow, model: VectorModel, limit: int) -> list[int]:
+        """List the positions of active records that lack a vector of a model, newest first."""
+
+    @abstractmethod
+    def put_vectors(self, row: NamespaceRow, model: VectorModel, vectors: Sequence[Vector]) -> None:
+        """Write vectors over those of the same model and position; numbers are given anew."""
+
+    @abstractmethod
+    def drop_vectors(self, row: NamespaceRow, *, keep: VectorModel) -> int:
+        """Remove the vectors of every other model and tell how many there were."""
+
+    @abstractmethod
+    def vector_counts(self, row: NamespaceRow) -> dict[VectorModel, int]:
+        """Count a namespace's vectors by model."""
 
     @abstractmethod
     def decision(self, row: NamespaceRow, scope: str, key: str) -> Decision | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import datetime
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -42,6 +43,13 @@ class Stored(NamedTuple):
         digest = hashlib.blake2b(f"{encode_fields(self)}{kind}".encode(), digest_size=16)
         digest.update(body)
         return digest.hexdigest()
+
+
+def last_use(stored: Stored) -> tuple[datetime, int, int]:
+    """Order records by last use, then by how often they were recalled, then by age."""
+    record = stored.record
+    last = max(record.updated_at, record.accessed_at)
+    return last, record.access_count, stored.position
 
 
 def encode_body(body: Body) -> tuple[str, bytes]:

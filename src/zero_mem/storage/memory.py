@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from zero_mem.index.vectors import REACH
 from zero_mem.storage.base import (
     Change,
     Decision,
@@ -21,9 +22,11 @@ from zero_mem.storage.base import (
     Storage,
     Stored,
     Transaction,
+    Vector,
+    VectorModel,
     settle,
 )
-from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields
+from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields, last_use
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, Json, Path
 
@@ -40,6 +43,8 @@ class _Space:
     journal: list[JournalEntry] = field(default_factory=list)
     units: dict[int, Sequence[str]] = field(default_factory=dict)
     lexicon: dict[str, dict[int, int]] = field(default_factory=dict)
+    vectors: dict[VectorModel, dict[int, Vector]] = field(default_factory=dict)
+    last_vector: int = 0
     decisions: dict[tuple[str, str], Decision] = field(default_factory=dict)
     holds: set[tuple[str, str]] = field(default_factory=set)
 
@@ -211,6 +216,16 @@ class MemoryTransaction(Transaction):
             for record in (stored.record for stored in self._space(row).records.values())
         )
 
+    def by_use(self, row: NamespaceRow, *, form: str | None, kind: str | None) -> Iterator[Stored]:
+        found = [
+            stored
+            for stored in self._space(row).records.values()
+            if stored.record.state == "active"
+            and form in (None, stored.record.form)
+            and kind in (None, stored.record.kind)
+        ]
+        return map(_copied, sorted(found, key=last_use))
+
     def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
         records = (stored.record for stored in self._space(row).records.values())
         return dict(Counter((record.state, record.form) for record in records))
@@ -247,6 +262,7 @@ class MemoryTransaction(Transaction):
         self._put(space.records, stored.record.memory_id, stored)
         if final.terms is None:
             return
+        self._drop_vectors(space, position)
         self._drop_unit(space, row, position)
         if stored.record.state == "active":
             self._add_unit(space, row, position, final.terms)
@@ -307,6 +323,49 @@ class MemoryTransaction(Transaction):
         units = self._space(row).units
         return {position: units[position] for position in positions if position in units}
 
+    # Vectors
+
+    def vectors(
+        self,
+        row: NamespaceRow,
+        model: VectorModel,
+        *,
+        after: int = 0,
+        positions: Collection[int] | None = None,
+    ) -> list[Vector]:
+        found = self._space(row).vectors.get(model, {})
+        wanted = found.keys() if positions is None else found.keys() & set(positions)
+        return [found[place] for place in sorted(wanted) if found[place].number > after]
+
+    def without_vector(self, row: NamespaceRow, model: VectorModel, limit: int) -> list[int]:
+        space = self._space(row)
+        return sorted(space.units.keys() - space.vectors.get(model, {}).keys())[: -limit - 1 : -1]
+
+    def put_vectors(self, row: NamespaceRow, model: VectorModel, vectors: Sequence[Vector]) -> None:
+        space = self._space(row)
+        table = space.vectors.setdefault(model, {})
+        for vector in vectors:
+            space.last_vector += 1
+            self._put(table, vector.position, vector._replace(number=space.last_vector))
+
+    def drop_vectors(self, row: NamespaceRow, *, keep: VectorModel) -> int:
+        others = [t for model, t in self._space(row).vectors.items() if model != keep]
+        gone = [(table, position) for table in others for position in table]
+        for table, position in gone:
+            self._take(table, position)
+        return len(gone)
+
+    def vector_counts(self, row: NamespaceRow) -> dict[VectorModel, int]:
+        return {model: len(table) for model, table in self._space(row).vectors.items() if table}
+
+    def _drop_vectors(self, space: _Space, position: int) -> None:
+        """Drop the vectors of a record, and of those after it that have it as their context."""
+        for table in space.vectors.values():
+            self._take(table, position)
+            for later in range(position + 1, position + 1 + REACH):
+                if later in table and table[later].context == position:
+                    self._take(table, later)
+
     # What hosts keep beside the records
 
     def decision(self, row: NamespaceRow, scope: str, key: str) -> Decision | None:
@@ -349,6 +408,7 @@ class MemoryTransaction(Transaction):
         for one in stored:
             uid = one.record.uid
             self._put(space.records, one.record.memory_id, _tombstone(one))
+            self._drop_vectors(space, one.position)
             self._drop_unit(space, row, one.position)
             for key, decision in list(space.decisions.items()):
                 if decision.uid == uid:

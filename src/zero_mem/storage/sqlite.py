@@ -56,6 +56,7 @@ from zero_mem.storage.sqlite_rows import (
     record_columns,
     within,
 )
+from zero_mem.storage.sqlite_vectors import SQLiteVectors
 from zero_mem.types import Path
 
 
@@ -108,7 +109,7 @@ class SQLiteStorage(Storage):
         self._file.close()
 
 
-class SQLiteTransaction(Transaction):
+class SQLiteTransaction(SQLiteVectors):
     """The primitives over one connection inside BEGIN … COMMIT."""
 
     def __init__(self, connection: sqlite3.Connection, origin: str) -> None:
@@ -230,17 +231,15 @@ class SQLiteTransaction(Transaction):
     def count_active(
         self, row: NamespaceRow, *, now: int, form: str | None, kind: str | None
     ) -> int:
-        sql, values = within(row)
-        sql += " AND r.state = 'active' AND (r.expires_at IS NULL OR r.expires_at > ?)"
-        values.append(now)
-        if form == "working":
-            # Spelt out, so that the partial index on working records serves.
-            sql, values = f"{sql} AND r.form = 'working' AND r.namespace = ?", [*values, row.number]
-        elif form is not None:
-            sql, values = f"{sql} AND r.form = ?", [*values, form]
-        if kind is not None:
-            sql, values = f"{sql} AND r.kind = ?", [*values, kind]
-        return int(self._run(f"SELECT count(*) FROM record r WHERE {sql}", values).fetchone()[0])
+        sql, values = _of_kind(row, form, kind)
+        sql = f"SELECT count(*) FROM record r WHERE {sql}"
+        sql += " AND (r.expires_at IS NULL OR r.expires_at > ?)"
+        return int(self._run(sql, [*values, now]).fetchone()[0])
+
+    def by_use(self, row: NamespaceRow, *, form: str | None, kind: str | None) -> Iterator[Stored]:
+        sql, values = _of_kind(row, form, kind)
+        order = "max(r.updated_at, r.accessed_at), r.access_count, r.position"
+        return self._stored(row, f"{RECORD} WHERE {sql} ORDER BY {order}", values)
 
     def tally(self, row: NamespaceRow) -> dict[tuple[str, str], int]:
         inside, values = within(row)
@@ -315,6 +314,7 @@ class SQLiteTransaction(Transaction):
         position = final.before.position
         if final.terms is not None:
             self._drop_terms(row, position)
+            self._forget_vectors(position)
         self._run(UPDATE_RECORD, (*record_columns(final.after), position))
         if final.terms is not None and final.after.record.state == "active":
             self._add_terms(row, position, final.terms)
@@ -445,6 +445,7 @@ class SQLiteTransaction(Transaction):
         for one in stored:
             self._erase_journal(row, one.record.memory_id)
             self._drop_terms(row, one.position)
+            self._forget_vectors(one.position)
             self._run(
                 "UPDATE record SET kind = 'purged', dedupe = NULL, task = NULL, session = NULL,"
                 " state = 'deleted', expires_at = NULL WHERE position = ?",
@@ -468,3 +469,17 @@ class SQLiteTransaction(Transaction):
             "UPDATE journal SET fields = ?, body = NULL, reason = '' WHERE place = ?",
             [(erase_fields(fields), place) for place, fields, _ in entries],
         )
+
+
+def _of_kind(row: NamespaceRow, form: str | None, kind: str | None) -> tuple[str, list[object]]:
+    """Give the condition that a record is active, of a form and of a kind."""
+    sql, values = within(row)
+    sql += " AND r.state = 'active'"
+    if form == "working":
+        # Spelt out, so that the partial index on working records serves.
+        sql, values = f"{sql} AND r.form = 'working' AND r.namespace = ?", [*values, row.number]
+    elif form is not None:
+        sql, values = f"{sql} AND r.form = ?", [*values, form]
+    if kind is not None:
+        sql, values = f"{sql} AND r.kind = ?", [*values, kind]
+    return sql, values

@@ -25,6 +25,10 @@ class AsyncForgetting(Calls[Namespace]):
         """
         await self._call(lambda twin: twin.start_task(task, lease=lease))
 
+    async def renew_task(self, task: str) -> None:
+        """Let the lease of an open task begin anew; a task that is not open is left alone."""
+        await self._call(lambda twin: twin.renew_task(task))
+
     async def end_task(
         self, task: str, *, action: Ending = "expire", dry_run: bool = False
     ) -> SweepReport:

@@ -39,6 +39,7 @@ CREATE TABLE record (
     task TEXT,
     session TEXT,
     expires_at INTEGER,
+    updated_at INTEGER NOT NULL,
     accessed_at INTEGER NOT NULL,
     access_count INTEGER NOT NULL,
     sequence INTEGER NOT NULL,
@@ -74,6 +75,24 @@ CREATE VIRTUAL TABLE lexicon USING fts5 (
 );
 CREATE VIRTUAL TABLE lexicon_term USING fts5vocab (lexicon, row);
 CREATE VIRTUAL TABLE lexicon_instance USING fts5vocab (lexicon, instance);
+
+-- Vectors of active records, little-endian half floats; one whose text changes is dropped with
+-- the change. `context` is the position of the record whose text went in too, or 0. Numbers are
+-- never used again, so that a reader can ask for what came after the last one it has seen.
+CREATE TABLE vector_model (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    dimension INTEGER NOT NULL,
+    UNIQUE (name, dimension)
+);
+CREATE TABLE vector (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    position INTEGER NOT NULL,
+    model INTEGER NOT NULL,
+    context INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE (position, model)
+);
 
 CREATE TABLE decision (
     number INTEGER PRIMARY KEY,
