@@ -206,6 +206,20 @@ def test_retention_archives_after_the_last_use_by_the_stores_clock(
     assert {one.memory_id for one in space.expire().swept} == {"updated", "read"}
 
 
+@pytest.mark.req("limits:overflow", "limits:defaults")
+def test_retention_spares_what_an_owner_or_an_open_task_holds(
+    space: Namespace, clock: FakeClock
+) -> None:
+    space.save("held", kind="task_state", memory_id="held", hold="conversation:1")
+    space.start_task("t", lease=timedelta(days=60))
+    space.save("busy", kind="task_state", memory_id="busy", task="t")
+    space.save("idle", kind="task_state", memory_id="idle")
+    clock.advance(timedelta(days=31))
+    assert [one.memory_id for one in space.expire().swept] == ["idle"]
+    space.release("conversation:1")
+    assert [one.memory_id for one in space.expire().swept] == ["held"]
+
+
 # By time
 
 

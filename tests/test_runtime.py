@@ -209,3 +209,35 @@ def test_what_a_tool_wrote_is_not_pinned(runtime: ZeroMemRuntime, space: Namespa
     assert runtime.build_prompt([{"role": "user", "content": "hi"}]) == [
         {"role": "user", "content": "hi"}
     ]
+
+
+def test_a_record_that_was_archived_meanwhile_takes_a_tools_result(
+    runtime: ZeroMemRuntime, space: Namespace
+) -> None:
+    runtime.on_task_start("task-001", "step 1")
+    space.archive("task-001")
+    receipt = runtime.on_tool_success("task-001", "step 2")
+    assert (receipt.operation, space.get("task-001").text) == ("update", "step 2")
+
+
+@pytest.mark.req("record:body")
+def test_a_result_that_json_does_not_have_is_not_lost(
+    runtime: ZeroMemRuntime, space: Namespace
+) -> None:
+    run = runtime.execute_tool("rate", {}, lambda _: {"rate": float("nan")})
+    assert run.result["rate"] != run.result["rate"]
+    assert space.get(run.receipt.memory_id).text == "{'rate': nan}"
+
+
+@pytest.mark.req("expire:task-end")
+def test_a_sign_of_life_keeps_the_lease_that_the_task_was_opened_with(
+    runtime: ZeroMemRuntime, space: Namespace, clock: FakeClock
+) -> None:
+    space.start_task("task-001", lease=timedelta(minutes=5))
+    space.save("state", kind="task_state", task="task-001")
+    clock.advance(timedelta(minutes=4))
+    runtime.on_tool_start("task-001", "lookup")
+    clock.advance(timedelta(minutes=4))
+    assert space.expire().tasks == ()
+    clock.advance(timedelta(minutes=1))
+    assert space.expire().tasks == ("task-001",)

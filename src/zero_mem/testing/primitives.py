@@ -250,6 +250,23 @@ class RecordPrimitives(StoreFixtures):
             assert ids(transaction.scan(row, {}, expires_by=due)) == ["two"]
             assert ids(transaction.scan(row, {}, expires_by=due - 1)) == []
 
+    @pytest.mark.req("limits:overflow")
+    def test_active_records_come_by_use(
+        self, storage: Storage, space: Namespace, clock: FakeClock
+    ) -> None:
+        """The least used first: by last use, then by recalls, then by age."""
+        for name in ("a", "b", "c", "d"):
+            space.save(name, memory_id=name)
+        space.recall_for_prompt(["b"])
+        clock.advance()
+        space.update("a", content="changed")
+        space.archive("d")
+        space.save("state", kind="task_state", memory_id="w")
+        with reading(storage) as (transaction, row):
+            assert ids(transaction.by_use(row, form=None, kind=None)) == ["c", "b", "a", "w"]
+            assert ids(transaction.by_use(row, form="semantic", kind="note")) == ["c", "b", "a"]
+            assert ids(transaction.by_use(row, form="working", kind=None)) == ["w"]
+
     @pytest.mark.req("op:stats", "limits:defaults")
     def test_counting_by_form_kind_and_state(self, storage: Storage, mixed: Namespace) -> None:
         """Active ones that have expired are in the tally and not in the count."""
