@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zero_mem import errors
 from zero_mem.errors import ZeroMemError
 from zero_mem.memory import Memory, MemoryStore
 from zero_mem.types import UNSET, Blob, Json, MemoryReceipt, MemoryRecord
@@ -34,9 +35,12 @@ _LAZY = {"AsyncMemory": "zero_mem.aio", "ZeroMemRuntime": "zero_mem.runtime"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what not every program needs on first use (asyncio alone costs more than the core)."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'zero_mem' has no attribute {name!r}")
-    from importlib import import_module
+    """Give the errors too, and import on first use what not every program needs."""
+    if name in _LAZY:
+        # asyncio alone costs more than the core.
+        from importlib import import_module
 
-    return getattr(import_module(_LAZY[name]), name)
+        return getattr(import_module(_LAZY[name]), name)
+    if isinstance(found := getattr(errors, name, None), type):
+        return found
+    raise AttributeError(f"module 'zero_mem' has no attribute {name!r}")

@@ -121,9 +121,7 @@ class Nearest:
                 return found
         return self._among(query, slice(0, len(self)), DEPTH)
 
-    def _among(
-        self, query: Matrix, slots: slice | Sequence[int], depth: int
-    ) -> dict[int, float]:
+    def _among(self, query: Matrix, slots: slice | Sequence[int], depth: int) -> dict[int, float]:
         scores = self._rows[slots] @ query
         positions = self._positions[slots]
         if len(scores) > depth:
@@ -151,15 +149,15 @@ class _Approximate:
 
         self._index = Index(ndim=rows.shape[1], metric="ip", dtype="f16")
         self._later: list[tuple[Collection[int], Matrix | None]] = []
-        self._lock = threading.Lock()
+        self._built = False
         half = rows.astype(np.float16)  # a copy: the matrix goes on changing
-        self._building = threading.Thread(
+        threading.Thread(
             target=self._build, args=(positions, half), name="zero-mem-vectors", daemon=True
-        )
-        self._building.start()
+        ).start()
 
     def _build(self, positions: npt.NDArray[np.int64], rows: npt.NDArray[np.float16]) -> None:
         self._index.add(positions.astype(np.uint64), rows, threads=1)
+        self._built = True
 
     def put(self, positions: Sequence[int], rows: Matrix) -> None:
         """Add or replace vectors, once the graph is built."""
@@ -171,7 +169,7 @@ class _Approximate:
 
     def search(self, query: Matrix) -> list[int] | None:
         """Give the positions that are probably nearest, None while the graph is being built."""
-        if self._building.is_alive():
+        if not self._built:
             return None
         self._catch_up()
         found = self._index.search(query, APPROXIMATE_DEPTH, threads=1)

@@ -21,6 +21,15 @@ class BatchResult:
 
     results: tuple[MemoryReceipt | ZeroMemError, ...]
 
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __iter__(self) -> Iterator[MemoryReceipt | ZeroMemError]:
+        return iter(self.results)
+
+    def __getitem__(self, index: int) -> MemoryReceipt | ZeroMemError:
+        return self.results[index]
+
     @property
     def receipts(self) -> tuple[MemoryReceipt, ...]:
         """The receipts of the items that were applied, in order."""

@@ -171,8 +171,8 @@ class Writes(View):
     def update(
         self,
         memory_id: str | int,
-        *,
         content: Body | Unset = UNSET,
+        *,
         metadata: Mapping[str, Any] | Unset | None = UNSET,
         tags: Sequence[str] | Unset | None = UNSET,
         expires_in: Lifetime | Unset = UNSET,

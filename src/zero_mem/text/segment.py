@@ -16,8 +16,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from zero_mem.text.stem import stem
 
@@ -49,14 +50,8 @@ _LETTER = rf"(?:[A-Za-z0-9]|[^\W_{_UNSPACED}]|[{_MARKS}])"
 _JOINS = r"[-_.:/\\'\u2019@&+#=?%~$]"
 
 _ASCII_WORDS = re.compile(rf"[A-Za-z0-9]+(?:{_JOINS}{{1,3}}[A-Za-z0-9]+)*")
-_WORDS = re.compile(
-    rf"{_LETTER}+(?:{_JOINS}{{1,3}}{_LETTER}+)*|[{_UNSPACED}]+"
-    rf"|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}]"
-)
-_PARTS = re.compile(rf"{_LETTER}+")
+_ASCII_PARTS = re.compile(r"[A-Za-z0-9]+")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
-_HAN_ONLY = re.compile(rf"[{_HAN}]")
 _POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 
 _ENGLISH = (
@@ -75,6 +70,28 @@ GRAMMAR_CHARACTERS = frozenset(
 )
 _EMPTY = "一个 一下 可以 多少 如何 为何 是否 没有 是不 不是 哪里 哪儿"
 _EMPTY_BIGRAMS = frozenset(_EMPTY.split())
+
+
+class _Wide(NamedTuple):
+    """The patterns for text beyond ASCII: large classes, compiled when first needed."""
+
+    words: re.Pattern[str]
+    parts: re.Pattern[str]
+    unspaced_run: re.Pattern[str]
+    han: re.Pattern[str]
+
+
+@cache
+def _wide() -> _Wide:
+    return _Wide(
+        words=re.compile(
+            rf"{_LETTER}+(?:{_JOINS}{{1,3}}{_LETTER}+)*|[{_UNSPACED}]+"
+            rf"|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}]"
+        ),
+        parts=re.compile(rf"{_LETTER}+"),
+        unspaced_run=re.compile(rf"[{_UNSPACED}]+"),
+        han=re.compile(rf"[{_HAN}]"),
+    )
 
 
 def without_surrogates(text: str) -> str:
@@ -117,7 +134,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    return _ASCII_WORDS.findall(text) if text.isascii() else _WORDS.findall(_normalise(text))
+    return _ASCII_WORDS.findall(text) if text.isascii() else _wide().words.findall(_normalise(text))
 
 
 def _word_terms(word: str) -> Iterable[str]:
@@ -135,9 +152,10 @@ def _says_nothing(term: str) -> bool:
 
 
 def _cut(word: str) -> tuple[str, ...]:
-    if _UNSPACED_RUN.match(word):
+    if not word.isascii() and _wide().unspaced_run.match(word):
         return tuple(_run_terms(word.casefold()))
-    parts = _PARTS.findall(_POSSESSIVE.sub("", word))
+    pattern = _ASCII_PARTS if word.isascii() else _wide().parts
+    parts = pattern.findall(_POSSESSIVE.sub("", word))
     if not parts:
         return (word.casefold(),)
     found = [term for part in parts for term in _part_terms(part)]
@@ -175,7 +193,7 @@ def _run_terms(run: str) -> Iterable[str]:
         yield run
         return
     for index, character in enumerate(run):
-        if character not in GRAMMAR_CHARACTERS and _HAN_ONLY.match(character):
+        if character not in GRAMMAR_CHARACTERS and _wide().han.match(character):
             yield character
         if index + 1 < len(run):
             yield run[index : index + 2]

@@ -111,8 +111,8 @@ class AsyncWrites(Calls[Namespace]):
     async def update(
         self,
         memory_id: str | int,
-        *,
         content: Body | Unset = UNSET,
+        *,
         metadata: Mapping[str, Any] | Unset | None = UNSET,
         tags: Sequence[str] | Unset | None = UNSET,
         expires_in: Lifetime | Unset = UNSET,
@@ -139,7 +139,7 @@ class AsyncWrites(Calls[Namespace]):
         return await self._call(
             lambda twin: twin.update(
                 memory_id,
-                content=content,
+                content,
                 metadata=metadata,
                 tags=tags,
                 expires_in=expires_in,
