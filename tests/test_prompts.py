@@ -42,6 +42,18 @@ def test_what_is_required_stands_in_the_prompt_as_a_whole(
 
 
 @pytest.mark.req("recall:required")
+def test_an_extract_shown_before_does_not_stand_for_the_whole(
+    runtime: ZeroMemRuntime, space: Namespace
+) -> None:
+    space.configure(kind="policy", visibility="summary")
+    body = "A sentence of the policy. " * 20 + "The last one."
+    space.save(body, kind="policy", memory_id="p")
+    assert body not in runtime.build_prompt(HI)[1]["content"]
+    assert body in runtime.build_prompt(HI, require=["p"])[2]["content"]
+    assert len(runtime.build_prompt(HI)) == 3
+
+
+@pytest.mark.req("recall:required")
 def test_without_what_is_required_no_prompt_is_built(
     runtime: ZeroMemRuntime, space: Namespace, clock: FakeClock
 ) -> None:

@@ -7,15 +7,16 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from types import TracebackType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from zero_mem.errors import BlockingCallWarning, InvalidInput, StoreUnavailable
+from zero_mem.errors import BlockingCallWarning, InvalidInput, MissingExtra, StoreUnavailable
+from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
@@ -24,6 +25,10 @@ from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
 from zero_mem.subtree import Subtree
 from zero_mem.text.tokens import Tokenizer, tokenizer
+
+if TYPE_CHECKING:
+    from zero_mem.dense import Progress, Reindexed
+    from zero_mem.dense.index import DenseIndex
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -60,12 +65,15 @@ class Memory:
         clock: Clock | None = None,
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
+        embedder: Embedder | str | None = None,
+        patience: float = 2.0,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
         self._actor = check_text(actor, "actor")
         self._tokens = tokens
         self._watches_loop = True
+        self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
 
     @classmethod
@@ -77,6 +85,8 @@ class Memory:
         durability: str = "full",
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
+        embedder: Embedder | str | None = None,
+        patience: float = 2.0,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -87,13 +97,24 @@ class Memory:
             durability: "full" or "normal"; see `SQLiteStorage`.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
+            embedder: Makes recall dense too: an `Embedder`, or a name that
+                `models.embedder_named` knows, such as "e5". No save ever waits for it.
+            patience: Seconds that a recall waits for the embedder before it goes on without.
 
         Raises:
-            InvalidInput: The URL names no store this version knows.
+            InvalidInput: The URL names no store this version knows, or the name no embedder.
+            MissingExtra: What the embedder needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
         """
         storage = open_storage(url or os.environ.get(URL_VARIABLE), durability)
-        return cls(storage, clock=clock, tokens=tokens, actor=actor)
+        return cls(
+            storage,
+            clock=clock,
+            tokens=tokens,
+            actor=actor,
+            embedder=embedder,
+            patience=patience,
+        )
 
     def __enter__(self) -> Memory:
         return self
@@ -122,6 +143,11 @@ class Memory:
     def storage(self) -> Storage:
         """The store beneath."""
         return self._storage
+
+    @property
+    def dense(self) -> DenseIndex | None:
+        """The dense index, None where the store was opened without an embedder."""
+        return self._dense
 
     def now(self) -> datetime:
         """Read the clock, in UTC."""
@@ -178,6 +204,27 @@ class Memory:
             bytes=self._storage.size(),
         )
 
+    def reindex(
+        self, namespace: Sequence[str] | None = None, *, progress: Progress | None = None
+    ) -> Reindexed:
+        """Embed every record that lacks a vector, and remove those of other models.
+
+        Args:
+            namespace: The segments of one namespace; without it the whole store.
+            progress: Called with how many of how many records are done.
+
+        Raises:
+            InvalidInput: The store was opened without an embedder.
+            EmbedderUnavailable: The embedder fails; what was done stays done.
+        """
+        if self._dense is None:
+            raise InvalidInput('re-indexing needs an embedder; open the store with embedder="e5"')
+        from zero_mem.dense.reindex import reindex
+
+        paths = self.subtree().namespaces() if namespace is None else [check_path(namespace)]
+        self.flush()
+        return reindex(self, self._dense, paths, progress)
+
     # For the views
 
     def transaction(
@@ -202,6 +249,20 @@ class MemoryStore(Namespace):
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         super().__init__(Memory(MemoryStorage(), clock=clock), ("default",))
+
+
+def _dense(memory: Memory, embedder: Embedder | str, patience: float) -> DenseIndex:
+    # Imported here: what recalls by words alone needs neither numpy nor an embedder.
+    try:
+        from zero_mem.dense.index import DenseIndex
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise MissingExtra("an embedder", "vectors") from error
+    from zero_mem.models import embedder_named
+
+    chosen = embedder_named(embedder) if isinstance(embedder, str) else embedder
+    return DenseIndex(memory, chosen, patience=patience)
 
 
 def default_path() -> FilePath:

@@ -103,7 +103,7 @@ def choose(
         RequiredMemoryMissing: A required memory can't be read, or it or a pinned one does
             not fit the budget.
     """
-    known = {shown.memory_id: shown.version for block in earlier for shown in block.shown}
+    known = {shown.memory_id: shown for block in earlier for shown in block.shown}
     required = _required(space, require)
     visible = _by_visibility(space)
     left = budget
@@ -115,9 +115,10 @@ def choose(
     ]:
         if record.memory_id in {shown.memory_id for shown in chosen}:
             continue
-        if known.get(record.memory_id) == record.version:
+        before = known.get(record.memory_id)
+        if before is not None and _still_serves(before, record, reason):
             continue
-        shown = _shown(space, record, reason, superseding=record.memory_id in known)  # type: ignore[arg-type]
+        shown = _shown(space, record, reason, superseding=before is not None)  # type: ignore[arg-type]
         cost = tokenizer.count(_line(record, shown) + "\n")
         if cost <= left:
             chosen.append(shown)
@@ -128,6 +129,12 @@ def choose(
                 f"of the budget of {budget}; raise the budget, or read a part of it"
             )
     return tuple(chosen)
+
+
+def _still_serves(before: Shown, record: MemoryRecord, reason: str) -> bool:
+    """Tell whether an earlier block shows the current version, and enough of it."""
+    whole = before.limit == 0
+    return before.version == record.version and (whole or reason == "summary")
 
 
 def _required(space: Namespace, require: Sequence[str]) -> list[MemoryRecord]:

@@ -17,6 +17,7 @@ from zero_mem.aio.views.subtree import AsyncSubtree
 from zero_mem.aio.views.writes import AsyncWrites
 from zero_mem.errors import NotAllowed
 from zero_mem.memory import Clock, Memory
+from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
@@ -76,6 +77,8 @@ class AsyncMemory(AsyncOperations):
         durability: str = "full",
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
+        embedder: Embedder | str | None = None,
+        patience: float = 2.0,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -85,10 +88,20 @@ class AsyncMemory(AsyncOperations):
             durability: "full" or "normal"; see `SQLiteStorage`.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
+            embedder: As for `Memory.open`.
+            patience: As for `Memory.open`.
         """
         memory = cls.__new__(cls)
         memory._begin(
-            lambda: Memory.open(url, clock=clock, durability=durability, tokens=tokens, actor=actor)
+            lambda: Memory.open(
+                url,
+                clock=clock,
+                durability=durability,
+                tokens=tokens,
+                actor=actor,
+                embedder=embedder,
+                patience=patience,
+            )
         )
         return memory
 

@@ -47,8 +47,9 @@ _HORIZON: Final = 2  # calls ahead that the accounts assume for what stands now
 _WIDEST: Final = 5.0  # the threshold moves by at most this factor
 _RESERVE: Final = 1500  # tokens that a column is expected to grow by, for the hard limit
 _SLACK: Final = 1.3
-_TEXT_RESERVE: Final = 300
-_TEXT_GAIN: Final = 1.06  # the lines that are worth it rarely fill their part
+_TEXT_RESERVE: Final = 1000
+_TEXT_RECEIPTS: Final = 0.04  # of the column; what receipts alone take in runs of text
+_TEXT_GAIN: Final = 1.25  # the lines that are worth it rarely fill their part
 _TEXT_POWER: Final = 0.6  # a text of n tokens gets a part that grows as n ** this
 _TEXT_STEER: Final = 2.0  # how strongly what was saved or overspent moves the next part
 
@@ -280,7 +281,8 @@ class _Accounts:
     def text_limit(self, original: int) -> int:
         """Give the tokens for a text result: long ones get a smaller part than short ones."""
         sizes = self.sizes + original**_TEXT_POWER
-        scale = _TEXT_GAIN * self.share * (self.full + original + _TEXT_RESERVE) / sizes
+        part = _TEXT_GAIN * max(0.0, self.share - _TEXT_RECEIPTS)
+        scale = part * (self.full + original + _TEXT_RESERVE) / sizes
         room = self.share * (self.full + _SMOOTHING) / (self.sent + self.share * _SMOOTHING)
         return int(scale * original**_TEXT_POWER * min(_WIDEST, room) ** _TEXT_STEER)
 

@@ -1,8 +1,10 @@
-"""Dense recall: vectors that follow the records, made outside every write."""
+"""Dense recall: vectors that follow the records, made outside every write.
+
+This module and `results` load nothing foreign; the others need numpy.
+"""
 
 from __future__ import annotations
 
-from zero_mem.dense.index import DenseIndex, Found
-from zero_mem.dense.reindex import Progress, Reindexed, reindex
+from zero_mem.dense.results import Found, Progress, Reindexed
 
-__all__ = ["DenseIndex", "Found", "Progress", "Reindexed", "reindex"]
+__all__ = ["Found", "Progress", "Reindexed"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zero_mem.dense.guard import Guard
+from zero_mem.dense.results import Found
 from zero_mem.dense.vectors import embed_missing
 from zero_mem.errors import EmbedderUnavailable, StoreUnavailable
 from zero_mem.index.nearest import Nearest, decode
@@ -32,20 +32,6 @@ CACHED_ROWS = 250_000
 
 _FOLLOWED = 1000
 """How many journal entries are followed; beyond, the vectors are read anew."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What dense recall gives for one query.
-
-    `scores` is the cosine, in [-1, 1], of each record that has a current vector, by position;
-    in large namespaces of the best only. It is None where the embedder gave nothing, and
-    `degraded` says why. `behind` counts the records without a current vector.
-    """
-
-    scores: Mapping[int, float] | None
-    behind: int
-    degraded: str = ""
 
 
 @dataclass(slots=True)
@@ -84,7 +70,7 @@ class DenseIndex:
             vector = self.guard.query(query)
             model = self.guard.model()
         except EmbedderUnavailable as error:
-            return Found(scores=None, behind=self._lacking(path), degraded=str(error))
+            return Found(scores=None, behind=self.behind(path), degraded=str(error))
         # What can't be embedded or written now is counted as behind.
         with suppress(EmbedderUnavailable, StoreUnavailable):
             self._catch_up(path, model)
@@ -96,10 +82,7 @@ class DenseIndex:
             return Found(scores=nearest.best(vector), behind=row.documents - len(nearest))
 
     def behind(self, path: Path) -> int:
-        """Count the records of a namespace without a current vector."""
-        return self._lacking(path)
-
-    def _lacking(self, path: Path) -> int:
+        """Count the records of a namespace without a current vector; asks no embedder."""
         with self._memory.transaction() as transaction:
             row = transaction.namespace(path)
             if row is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from zero_mem.dense.index import DenseIndex
+from zero_mem.dense.results import Progress, Reindexed
 from zero_mem.dense.vectors import embed_missing
 from zero_mem.storage.base import VectorModel
 from zero_mem.types import Path
@@ -14,29 +13,11 @@ from zero_mem.types import Path
 if TYPE_CHECKING:
     from zero_mem.memory import Memory
 
-Progress: TypeAlias = Callable[[int, int], object]
-"""Told how many of how many records are done."""
-
 BATCH = 128
 """Records embedded between two short writes."""
 
 _ROUNDS = 3
 """Records that change while they are embedded are tried again this often."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reindexed:
-    """What a re-index did.
-
-    `model` and `dimension` are what the vectors are recorded under. `embedded` vectors were
-    made, `dropped` of other models removed, and `behind` records changed too fast to be done.
-    """
-
-    model: str
-    dimension: int
-    embedded: int
-    dropped: int
-    behind: int
 
 
 def reindex(

@@ -40,7 +40,8 @@ def unit_rows(rows: Any, *, count: int, dimension: int) -> Matrix:
     if not np.isfinite(matrix).all():
         raise ValueError("gave numbers that are not finite")
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+    unit: Matrix = np.divide(matrix, lengths, out=np.zeros_like(matrix), where=lengths > 0)
+    return unit
 
 
 def decode(vectors: Sequence[bytes], dimension: int) -> Matrix:

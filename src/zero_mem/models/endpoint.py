@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from zero_mem.errors import EmbedderUnavailable, InvalidInput
@@ -125,7 +124,7 @@ class EndpointEmbedder:
             path = f"{self._address.path.rstrip('/')}/embeddings"
             connection.request("POST", path, body, self._headers())
             response = connection.getresponse()
-            return response.status, _seconds(response.headers), response.read()
+            return response.status, _seconds(response.headers.get("Retry-After")), response.read()
         except (OSError, http.client.HTTPException) as error:
             raise EmbedderUnavailable(
                 f"{self.name}: the server can't be reached ({type(error).__name__})"
@@ -169,7 +168,6 @@ def _key(address: SplitResult) -> str:
     return next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
 
 
-def _seconds(headers: Mapping[str, Any]) -> float:
+def _seconds(asked: str | None) -> float:
     """Read `Retry-After` where it is a number of seconds."""
-    asked = str(headers.get("Retry-After") or "")
-    return float(asked) if asked.isdecimal() else 0.0
+    return float(asked) if asked is not None and asked.isdecimal() else 0.0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
 
 from zero_mem.aio.threads import Calls
+from zero_mem.dense import Progress, Reindexed
 from zero_mem.memory import Memory, Stats
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.text.tokens import Tokenizer
@@ -38,6 +39,21 @@ class AsyncOperations(Calls[Memory]):
     async def stats(self) -> Stats:
         """Count what the store holds."""
         return await self._call(lambda twin: twin.stats())
+
+    async def reindex(
+        self, namespace: Sequence[str] | None = None, *, progress: Progress | None = None
+    ) -> Reindexed:
+        """Embed every record that lacks a vector, and remove those of other models.
+
+        Args:
+            namespace: The segments of one namespace; without it the whole store.
+            progress: Called with how many of how many records are done.
+
+        Raises:
+            InvalidInput: The store was opened without an embedder.
+            EmbedderUnavailable: The embedder fails; what was done stays done.
+        """
+        return await self._call(lambda twin: twin.reindex(namespace, progress=progress))
 
     async def flush(self) -> None:
         """Apply every queued write before returning."""
