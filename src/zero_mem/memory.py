@@ -236,7 +236,9 @@ class Memory:
         return self._storage.transaction(write=write, durable=durable)
 
     def scrub(self) -> None:
-        """Overwrite what purged bodies left in the store's files; a purge calls this."""
+        """Overwrite what purged bodies left in files and memory; a purge calls this."""
+        if self._dense is not None:
+            self._dense.forget()
         self._storage.scrub()
 
     def flush(self) -> None:

@@ -203,7 +203,8 @@ class Recall:
 
     `tokens` counts `text`; `tokens_exact` is False where only an estimate (on the safe
     side) is at hand. `left_out` is one line on what did not fit, empty when all did.
-    `behind` is the number of records whose dense index is not up to date.
+    `behind` is the number of records whose dense index is not up to date; `degraded` says
+    why dense recall took no part where the store has an embedder, and is empty otherwise.
     """
 
     items: tuple[RecallItem, ...]
@@ -212,6 +213,7 @@ class Recall:
     tokens_exact: bool
     left_out: str = ""
     behind: int = 0
+    degraded: str = ""
     near_misses: tuple[RecallItem, ...] = ()
 
 

@@ -12,6 +12,7 @@ from zero_mem.cli import (
     explaining,
     failures,
     forgetting,
+    indexing,
     journal,
     reading,
     replaying,
@@ -35,7 +36,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (writing, reading, journal, forgetting, explaining, exchanging, replaying, demo):
+for group in (
+    writing,
+    reading,
+    journal,
+    forgetting,
+    indexing,
+    explaining,
+    exchanging,
+    replaying,
+    demo,
+):
     app.add_typer(group.app)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
@@ -20,6 +21,7 @@ from zero_mem.space import Namespace
 from zero_mem.types import Path
 
 NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
+EMBEDDER_VARIABLE = "ZERO_MEM_EMBEDDER"
 DEFAULT_NAMESPACE = ("default",)
 
 Store: TypeAlias = Annotated[
@@ -55,11 +57,12 @@ class Session:
         self.url = store
         self.named = None if namespace is None else parse_namespace(namespace)
         self.as_json = as_json
+        self.embedder = os.environ.get(EMBEDDER_VARIABLE) or None
 
     @cached_property
     def memory(self) -> Memory:
         """The store."""
-        return Memory.open(self.url, actor="cli")
+        return Memory.open(self.url, actor="cli", embedder=self.embedder)
 
     @property
     def space(self) -> Namespace:

@@ -20,8 +20,7 @@ decided as if nothing had happened.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -39,9 +38,10 @@ Kind: TypeAlias = Literal["verbatim", "compact", "extract"]
 
 RECEIPT_KIND: Final = "tool_result"
 MAX_VERBATIM: Final = 20  # tokens; below about twice a receipt an extract saves nothing
+MAX_EXTRACT: Final = 4000  # tokens
 _LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
 
-_THRESHOLD: Final = (0.13, 0.15, 9.5)  # of merit: at this share, and how it falls with it
+_THRESHOLD: Final = (0.134, 0.15, 9.5)  # of merit: at this share, and how it falls with it
 _SMOOTHING: Final = 3000  # tokens; how long the accounts of a young run are not trusted
 _HORIZON: Final = 2  # calls ahead that the accounts assume for what stands now
 _WIDEST: Final = 5.0  # the threshold moves by at most this factor
@@ -49,7 +49,7 @@ _RESERVE: Final = 1500  # tokens that a column is expected to grow by, for the h
 _SLACK: Final = 1.3
 _TEXT_RESERVE: Final = 1000
 _TEXT_RECEIPTS: Final = 0.04  # of the column; what receipts alone take in runs of text
-_TEXT_GAIN: Final = 1.25  # the lines that are worth it rarely fill their part
+_TEXT_GAIN: Final = 1.2  # the lines that are worth it rarely fill their part
 _TEXT_POWER: Final = 0.6  # a text of n tokens gets a part that grows as n ** this
 _TEXT_STEER: Final = 2.0  # how strongly what was saved or overspent moves the next part
 
@@ -90,6 +90,7 @@ class Offloader:
             in the prompts; above 0 and at most 1.
         tokenizer: counts tokens; a replay with another one decides otherwise.
         max_verbatim: results up to so many tokens stay as they are.
+        max_extract: no extract takes more tokens, however long the result.
         exempt: tools whose results are never offloaded: those that read memory.
     """
 
@@ -99,19 +100,21 @@ class Offloader:
         share: float,
         tokenizer: Tokenizer,
         max_verbatim: int = MAX_VERBATIM,
+        max_extract: int = MAX_EXTRACT,
         exempt: Collection[str] = (READ_TOOL,),
     ) -> None:
         if not 0 < share <= 1:
             raise InvalidInput(f"share is {share}; it has to be above 0 and at most 1")
-        if max_verbatim < 0:
-            raise InvalidInput(f"max_verbatim is {max_verbatim}; it can't be negative")
+        if max_verbatim < 0 or max_extract < 0:
+            raise InvalidInput("max_verbatim and max_extract are numbers of tokens, from 0")
         self._share = share
         self._count = tokenizer.count
         self._max_verbatim = max_verbatim
+        self._max_extract = max_extract
         self._exempt = frozenset(exempt)
         self._accounts = _Accounts(share)
         self._interest = Interest()
-        self._speech: Counter[str] = Counter()
+        self._speech: dict[str, float] = {}
         self._known: set[str] = set()
 
     def observe(self, message: Message) -> None:
@@ -124,7 +127,7 @@ class Offloader:
         said = " ".join((message.text, *(call.arguments for call in message.calls)))
         self._speech = _faded(self._speech)
         for word in set(lines.words(said)):
-            self._speech[word] += 1.0
+            self._speech[word] = self._speech.get(word, 0.0) + 1.0
         self._known |= lines.names(said)
 
     def insert(self, message: Message, memory_id: str) -> Insertion:
@@ -155,7 +158,9 @@ class Offloader:
         plain = self._verbatim(message, memory_id, original)
         if original <= self._max_verbatim or message.tool in self._exempt:
             return plain
-        limit = (self._accounts.text_limit if value is None else self._accounts.limit)(original)
+        accounts = self._accounts
+        limit = accounts.limit(original) if value is not None else accounts.text_limit(original)
+        limit = min(limit, self._max_extract)
         whole = plain if value is None else self._compact(plain, value)
         part = self._part(message.text, value, memory_id, original, limit)
         if value is None and whole.tokens <= limit:
@@ -251,7 +256,7 @@ class _Accounts:
     sent: int = 0
     full_sum: int = 0
     sent_sum: int = 0
-    sizes: float = 0.0
+    sizes: float = 0.0  # of text: the sum of their powers
 
     def call(self) -> None:
         """Count the prompt of one LLM call."""
@@ -262,7 +267,7 @@ class _Accounts:
         """Count a result in."""
         self.full += original
         self.sent += tokens
-        self.sizes += original**_TEXT_POWER
+        self.sizes += _power(original)
 
     def threshold(self) -> float:
         """Give the merit that a part of a JSON result needs: more when the run is over budget."""
@@ -280,11 +285,15 @@ class _Accounts:
 
     def text_limit(self, original: int) -> int:
         """Give the tokens for a text result: long ones get a smaller part than short ones."""
-        sizes = self.sizes + original**_TEXT_POWER
+        sizes = self.sizes + _power(original)
         part = _TEXT_GAIN * max(0.0, self.share - _TEXT_RECEIPTS)
         scale = part * (self.full + original + _TEXT_RESERVE) / sizes
         room = self.share * (self.full + _SMOOTHING) / (self.sent + self.share * _SMOOTHING)
-        return int(scale * original**_TEXT_POWER * min(_WIDEST, room) ** _TEXT_STEER)
+        return int(scale * _power(original) * min(_WIDEST, room) ** _TEXT_STEER)
+
+
+def _power(tokens: int) -> float:
+    return math.pow(tokens, _TEXT_POWER)
 
 
 def _json(text: str) -> Any:
@@ -297,5 +306,6 @@ def _json(text: str) -> Any:
         return None
 
 
-def _faded(speech: Counter[str]) -> Counter[str]:
-    return Counter({word: weight * 0.8 for word, weight in speech.items() if weight > 0.1})
+def _faded(speech: Mapping[str, float]) -> dict[str, float]:
+    """Let what was said weigh less with each message, and forget it in the end."""
+    return {word: weight * 0.8 for word, weight in speech.items() if weight > 0.1}

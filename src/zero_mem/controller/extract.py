@@ -43,7 +43,7 @@ class Unit:
     @property
     def merit(self) -> float:
         """The order in which units are kept."""
-        return self.worth / (self.cost + 1) ** _PER_COST
+        return self.worth / math.pow(self.cost + 1, _PER_COST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +265,10 @@ class _Surveyor:
             for value in values
             for scalar, key in scalars(value, leaf.name)
         )
-        worth = sum(self.rows.interest.expected_use(scalar, key) for _, scalar, key in distinct)
+        worth = sum(
+            self.rows.interest.expected_use(scalar, key, tells_rows=len(distinct) > 1)
+            for _, scalar, key in distinct
+        )
         if not leaf.constant:
             worth *= len(kept) ** -_PER_ROW
         cells = " ".join(v if isinstance(v, str) else flow(v) for v in values)

@@ -33,6 +33,7 @@ _PRIOR: Final[dict[Shape, float]] = {
     "mark": 0.02,
 }
 _SAID = 0.03  # the conversation shows it: no need to say it again
+_ASKED = 3.0  # a word of the conversation that some rows have and others do not
 _REPEATED: Final = {"id": 0.7, "code": 0.7, "date": 0.7}  # an earlier extract shows it
 _REPEATED_OTHER = 0.35
 _ARGUMENT = 2.0  # its key is the name of an argument that the model has used
@@ -143,8 +144,15 @@ class Interest:
         """Tell whether the conversation has a word of ASCII letters, digits and `_`."""
         return word in self._words
 
-    def expected_use(self, value: Any, key: str | None) -> float:
-        """Give a scalar's expected use, relative to a new id's, which is 1."""
+    def expected_use(self, value: Any, key: str | None, *, tells_rows: bool = False) -> float:
+        """Give a scalar's expected use, relative to a new id's, which is 1.
+
+        Args:
+            value: the scalar.
+            key: the object key nearest above it.
+            tells_rows: whether it varies over rows, so that a word which was said tells which
+                rows were meant.
+        """
         kind = shape(value)
         use = _PRIOR[kind]
         text = value if isinstance(value, str) else str(value)
@@ -153,7 +161,7 @@ class Interest:
         if kind == "date" and not self._near(text):
             use *= _FAR_YEAR
         if self.said(text):
-            use *= _SAID
+            use *= _ASKED if tells_rows and kind in ("word", "name") else _SAID
         elif text in self._shown:
             use *= _REPEATED.get(kind, _REPEATED_OTHER)
         return use * _ARGUMENT if key in self._arguments else use

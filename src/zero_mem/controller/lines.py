@@ -1,8 +1,8 @@
 """A verbatim part of a text result: whole lines, those most likely to be needed.
 
-A line is worth the new identifiers and paths that it brings, the words that it shares with
-the conversation (rare ones of the result more), and a share of its neighbours' worth. Each
-identifier counts where it first stands. Lines are quoted whole or left out.
+A line is worth the new identifiers and paths that it brings, each where it first stands;
+more if it, or a neighbour, shares words with the conversation (those that are rare in the
+result above all), and an error says something of its own. Lines are quoted whole or left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,7 +72,7 @@ def words(text: str) -> Iterator[str]:
 def extract_lines(
     text: str,
     *,
-    speech: Counter[str],
+    speech: Mapping[str, float],
     known: Collection[str],
     count: Callable[[str], int],
     limit: int,
@@ -109,10 +109,12 @@ class _Candidate:
     def merit(self, known: Collection[str]) -> float:
         new = sum(1 for name in self.names if name not in known)
         worth = (new + self.bonus) * (1 + _SPOKEN * self.relevance)
-        return worth / self.cost**_PER_COST
+        return worth / math.pow(self.cost, _PER_COST)
 
 
-def _candidates(lines: list[str], speech: Counter[str], known: Collection[str]) -> list[_Candidate]:
+def _candidates(
+    lines: list[str], speech: Mapping[str, float], known: Collection[str]
+) -> list[_Candidate]:
     bags = [set(words(line)) if len(line) <= LONGEST_LINE else set() for line in lines]
     frequency = Counter(word for bag in bags for word in bag)
     own = [_relevance(bag, speech, frequency, len(lines)) for bag in bags]
@@ -129,7 +131,7 @@ def _candidates(lines: list[str], speech: Counter[str], known: Collection[str]) 
 
 
 def _relevance(
-    bag: Iterable[str], speech: Counter[str], frequency: Counter[str], total: int
+    bag: Iterable[str], speech: Mapping[str, float], frequency: Counter[str], total: int
 ) -> float:
     return sum(
         math.log(1 + total / frequency[word]) * min(1.0, speech[word])
@@ -147,7 +149,7 @@ def _greedy(
     kept: list[_Candidate] = []
     left = limit
     while heap and left > 0:
-        merit, index = heapq.heappop(heap)
+        _, index = heapq.heappop(heap)
         line = candidates[index]
         now = -line.merit(known)
         if heap and now > heap[0][0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -59,6 +60,7 @@ class Guard:
         self._late: threading.Thread | None = None
         self._model: VectorModel | None = None
         self._known: OrderedDict[bytes, Matrix] = OrderedDict()
+        self._remembering = threading.Lock()
 
     def model(self, *, patient: bool = False) -> VectorModel:
         """Tell what the vectors are to be recorded under; may load the embedder's model.
@@ -100,45 +102,51 @@ class Guard:
         """
         return self._embed(texts, False, patient)
 
+    def forget(self) -> None:
+        """Forget the vectors of texts that were embedded before."""
+        with self._remembering:
+            self._known.clear()
+
     def _embed(self, texts: Sequence[str], query: bool, patient: bool) -> Matrix:
         model = self.model(patient=patient)
-        keys = [_key(text, query) for text in texts]
-        found = {key: self._known[key] for key in keys if key in self._known}
-        asked = {k: text for k, text in zip(keys, texts, strict=True) if k not in found}
-        if asked:
-            rows = self._call(lambda: self._rows(list(asked.values()), query, model), patient)
-            found.update(zip(asked, rows, strict=True))
-        self._remember(found)
-        return np.stack([found[key] for key in keys])
+        asked = dict(zip((_key(text, query) for text in texts), texts, strict=True))
+        found = {key: self._known[key] for key in asked if key in self._known}
+        new = {key: text for key, text in asked.items() if key not in found}
+        if new:
+            found |= self._call(lambda: self._made(new, query, model), patient)
+        return np.stack([found[_key(text, query)] for text in texts])
 
-    def _rows(self, texts: Sequence[str], query: bool, model: VectorModel) -> Matrix:
-        given = self._embedder.embed(texts, query=query)
+    def _made(
+        self, asked: dict[bytes, str], query: bool, model: VectorModel
+    ) -> dict[bytes, Matrix]:
+        """Embed texts, and remember them: an answer that comes too late is there the next time."""
+        given = self._embedder.embed(list(asked.values()), query=query)
         try:
-            return unit_rows(given, count=len(texts), dimension=model.dimension)
+            rows = unit_rows(given, count=len(asked), dimension=model.dimension)
         except (ValueError, TypeError) as error:
             raise EmbedderUnavailable(f"the embedder {self.name} {error}") from error
-
-    def _remember(self, found: dict[bytes, Matrix]) -> None:
-        for key, row in found.items():
-            self._known[key] = row
-            self._known.move_to_end(key)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        made = dict(zip(asked, rows, strict=True))
+        with self._remembering:
+            self._known.update(made)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        return made
 
     def _call(self, function: Callable[[], T], patient: bool) -> T:
-        seconds = -1 if patient else self.patience
-        if not self._turn.acquire(timeout=seconds):
+        """Call the embedder, once the calls before have ended, all within the patience."""
+        until = None if patient else time.monotonic() + self.patience
+        if not self._turn.acquire(timeout=-1 if patient else self.patience):
             raise self._slow()
         try:
-            if patient and self._late is not None:
-                self._late.join()
-            return self._in_thread(function, None if patient else seconds)
+            if self._late is not None:
+                self._late.join(_left(until))
+                if self._late.is_alive():
+                    raise self._slow()
+            return self._in_thread(function, until)
         finally:
             self._turn.release()
 
-    def _in_thread(self, function: Callable[[], T], seconds: float | None) -> T:
-        if self._late is not None and self._late.is_alive():
-            raise EmbedderUnavailable(f"the embedder {self.name} is still busy with a former call")
+    def _in_thread(self, function: Callable[[], T], until: float | None) -> T:
         outcome: _Outcome[T] = _Outcome()
 
         def run() -> None:
@@ -148,7 +156,7 @@ class Guard:
         # A daemon, so that an embedder that hangs does not keep the program from ending.
         thread = threading.Thread(target=run, name="zero-mem-embedder", daemon=True)
         thread.start()
-        thread.join(seconds)
+        thread.join(_left(until))
         if thread.is_alive():
             self._late = thread
             raise self._slow()
@@ -165,6 +173,11 @@ class Guard:
         # Only our own messages are known to hold neither a text nor a key.
         said = str(error) if isinstance(error, ZeroMemError) else type(error).__name__
         return EmbedderUnavailable(f"the embedder {self.name} failed: {said}")
+
+
+def _left(until: float | None) -> float | None:
+    """Give the seconds until a moment of the monotonic clock; None means for ever."""
+    return None if until is None else max(0.0, until - time.monotonic())
 
 
 def _key(text: str, query: bool) -> bytes:

@@ -27,6 +27,9 @@ PATIENCE = 2.0
 CATCH_UP = 16
 """How many records a read embeds at most: what a conversation saves between two reads."""
 
+CATCH_UP_SECONDS = 0.5
+"""When they are over, a read embeds no more records; the next one goes on."""
+
 CACHED_ROWS = 250_000
 """How many vectors of all namespaces stay in memory (400 MB at 384 dimensions)."""
 
@@ -92,13 +95,19 @@ class DenseIndex:
         named = self.guard.recorded_name
         return row.documents - sum(n for model, n in counts.items() if model.name == named)
 
+    def forget(self) -> None:
+        """Forget every vector that is in memory; the store's come back when they are asked for."""
+        with self._lock:
+            self._loaded.clear()
+        self.guard.forget()
+
     def _catch_up(self, path: Path, model: VectorModel) -> None:
         with self._lock, self._memory.transaction() as transaction:
             row = transaction.namespace(path)
             if row is None or row.documents == len(self._current(transaction, row, model)):
                 return
             missing = transaction.without_vector(row, model, CATCH_UP)
-        embed_missing(self._memory, path, self.guard, missing, patient=False)
+        embed_missing(self._memory, path, self.guard, missing, seconds=CATCH_UP_SECONDS)
 
     def _current(self, transaction: Transaction, row: NamespaceRow, model: VectorModel) -> Nearest:
         """Give the vectors of a namespace as they are in this transaction."""

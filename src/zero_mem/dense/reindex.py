@@ -38,7 +38,7 @@ def reindex(
         for path, positions in missing.items():
             for start in range(0, len(positions), BATCH):
                 batch = positions[start : start + BATCH]
-                done += embed_missing(memory, path, dense.guard, batch, patient=True)
+                done += embed_missing(memory, path, dense.guard, batch)
                 tell(done, max(done, total))
         missing = {path: _missing(memory, path, model) for path in missing}
         if not any(missing.values()):

@@ -7,7 +7,7 @@ A phrase without a year may mean any of the years at hand; a phrase that counts 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 
 from zero_mem.recall.calendar_days import (
@@ -94,7 +94,7 @@ _ENGLISH_DAY = "|".join(sorted((n for n in _DAYS if n.isascii()), key=len, rever
 _CHINESE_DAY = "|".join(sorted((n for n in _DAYS if not n.isascii()), key=len, reverse=True))
 
 _PATTERNS = {
-    "iso": r"(?<!\d)(?P<iso_y>(?:19|20)\d\d)[-/.](?P<iso_m>1[0-2]|0?[1-9])"
+    "iso": r"(?<![\w.\-/])(?P<iso_y>(?:19|20)\d\d)[-/.](?P<iso_m>1[0-2]|0?[1-9])"
     r"(?:[-/.](?P<iso_d>3[01]|[12]\d|0?[1-9]))?(?![\d])",
     "us": r"(?<!\d)(?P<us_m>1[0-2]|0?[1-9])/(?P<us_d>3[01]|[12]\d|0?[1-9])"
     r"/(?P<us_y>(?:19|20)\d\d)(?!\d)",
@@ -105,7 +105,8 @@ _PATTERNS = {
     "zhyear": r"(?:(?<!\d)(?P<zhyear_y>(?:19|20)\d\d)年|(?P<zhyear_r>[今去前明])年|(?=年[初底末]))"
     r"(?:的)?(?:年?(?P<zhyear_h>上半年|下半年|初|中(?!国|央|心)|底|末|尾)"
     r"|第?(?P<zhyear_q>[一二三四1234])季度|(?P<zhyear_s>[春夏秋冬])(?:季|天)?)?",
-    "half": r"(?P<half_h>上半年|下半年)|第?(?P<half_q>[一二三四])季度|\bQ(?P<half_e>[1-4])\b",
+    "half": r"(?P<half_h>上半年|下半年)|第?(?P<half_q>[一二三四])季度",
+    "quarter": r"\bQ(?P<quarter_q>[1-4])\b(?:,? (?P<quarter_y>(?:19|20)\d\d))?",
     "zhmonth": r"(?P<zhmonth_w>本月|这个月|当月|上个?月|下个?月)(?P<zhmonth_p>上旬|中旬|下旬|初|底|末)?"
     rf"(?:(?P<zhmonth_d>{_D})[日号])?",
     "zhweek": r"(?P<zhweek_w>上上个?|上个?|下下个?|下个?|本|这个?|这一)?(?:周|星期|礼拜)"
@@ -140,12 +141,27 @@ _PATTERNS = {
     r"(?:,? (?:of )?(?P<holiday_y>(?:19|20)\d\d))?)",
     "year": r"(?i:\b(?:in|since|during|of|by|from|year) (?P<year_y>(?:19|20)\d\d)\b)(?![-/.]\d)",
 }  # fmt: skip
-_PHRASES = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()))
+_ENGLISH_NAMES = (
+    "iso us quarter dmy mdy part my month longmonth ago week weekday season day holiday year".split()
+)
+_ENGLISH_STARTS = r"(?<![A-Za-z])(?=[0-9JFMASONDQabcdefhilmnopstvwyBCEHILPTUVWY])"
+_CHINESE_STARTS = (
+    r"(?=[0-9一二三四五六七八九十两半零今本去前明后年上下第这当周星礼元除大春过情妇清劳母儿端父教中国重双"
+    r"平圣跨夏秋冬昨七])"
+)
+
+
+def _phrases(starts: str, names: Iterable[str]) -> re.Pattern[str]:
+    """Join patterns; the class of first characters passes most places over at once."""
+    joined = "|".join(f"(?P<{name}>{_PATTERNS[name]})" for name in names)
+    return re.compile(f"{starts}(?:{joined})")
+
+
+_CHINESE = _phrases(_CHINESE_STARTS, [n for n in _PATTERNS if n not in _ENGLISH_NAMES])
+_ENGLISH = _phrases(_ENGLISH_STARTS, _ENGLISH_NAMES)
 _MAY_HOLD = re.compile(
-    r"\d{4}|[月年周日天号季节旬早晚]|星期|礼拜|五一|六一|元旦|春节|除夕|清明|端午|中秋|国庆|元宵|七夕|重阳"
-    r"|圣诞|跨年|双1|双十|过年|平安夜|[JFMASOND][a-z]{2}"
-    r"|(?i:\bago\b|day|night|week|month|year|season|morning|evening|noon|spring|summer|fall|autumn"
-    r"|winter|halloween|easter|christmas|thanksgiving|valentine)"
+    r"[0-9]|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|day|ago|night|week|month|year|season"
+    r"|morning|evening|noon|spring|summer|fall|autumn|winter|halloween|easter|christmas|thanksgiving|valentine|tom|fourth|new |festival|q[1-4])"
 )
 
 
@@ -184,10 +200,8 @@ def spans(text: str, *, anchor: date | None, years: Sequence[int]) -> list[Span]
     Returns:
         Spans in order of appearance, at most `MOST_SPANS`, without repeats.
     """
-    if not _MAY_HOLD.search(text):
-        return []
     found: dict[Span, None] = {}
-    for match in _PHRASES.finditer(text):
+    for match in _matches(text):
         phrase = _Phrase(match, anchor, years)
         for span in _RULES[phrase.name](phrase):
             if span is not None:
@@ -199,7 +213,16 @@ def spans(text: str, *, anchor: date | None, years: Sequence[int]) -> list[Span]
 
 def without_phrases(text: str) -> str:
     """Leave a text without its time phrases, which dates stand for."""
-    return _PHRASES.sub(" ", text)
+    for match in sorted(_matches(text), key=lambda match: -match.start()):
+        text = text[: match.start()] + " " + text[match.end() :]
+    return text
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    if not text.isascii():
+        yield from _CHINESE.finditer(text)
+    if _MAY_HOLD.search(text):
+        yield from _ENGLISH.finditer(text)
 
 
 def _number(text: str) -> int:
@@ -269,7 +292,12 @@ def _part_of_year(year: int, half: str, quarter: str, season: str) -> Span | Non
 
 def _half(p: _Phrase) -> _Found:
     for year in p.years():
-        yield _part_of_year(year, p.get("h"), p.get("q") or p.get("e"), "")
+        yield _part_of_year(year, p.get("h"), p.get("q"), "")
+
+
+def _quarter(p: _Phrase) -> _Found:
+    for year in p.years():
+        yield season_span(year, 3 * int(p.get("q")) - 2)
 
 
 def _chinese_this_month(p: _Phrase) -> _Found:
@@ -421,6 +449,7 @@ _RULES: dict[str, _Rule] = {
     "zh": _chinese_month,
     "zhyear": _chinese_year,
     "half": _half,
+    "quarter": _quarter,
     "zhmonth": _chinese_this_month,
     "zhweek": _chinese_weekday,
     "zhweeks": _chinese_week,

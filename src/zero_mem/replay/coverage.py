@@ -35,7 +35,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from zero_mem.controller.messages import Message
@@ -104,6 +104,7 @@ class _Leaf:
     number: bool
     key: str | None
     pointer: str
+    is_key: bool = False
 
     @property
     def long_enough(self) -> bool:
@@ -119,7 +120,7 @@ def _leaves(
         for name, item in value.items():
             inner = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
             if keys:
-                yield _Leaf(name, False, None, inner)
+                yield _Leaf(name, False, None, inner, is_key=True)
             yield from _leaves(item, name, inner, keys=keys)
     elif isinstance(value, list):
         for index, item in enumerate(value):
@@ -232,7 +233,7 @@ class History:
             leaf.text
             for record in self._records.values()
             for leaf in (record.leaves() if record.is_json else ())
-            if leaf.long_enough and leaf.text in message.text
+            if leaf.long_enough and not leaf.is_key and leaf.text in message.text
         }
         values = [text for text in sorted(texts) if stands(text, message.text)]
         values += [value for value in text_values(message.text) if value not in texts]
@@ -384,7 +385,6 @@ class Tally:
     linked: int = 0
     in_line: int = 0
     reachable: int = 0
-    missed: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, verdict: Verdict) -> None:
         """Count one value."""

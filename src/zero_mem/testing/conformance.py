@@ -26,10 +26,13 @@ from zero_mem.testing.primitives import (
 )
 from zero_mem.testing.reads import FilterConformance, ListConformance, SearchConformance
 from zero_mem.testing.time_travel import HistoryConformance, PurgeConformance
+from zero_mem.testing.vectors import VectorPrimitives
 from zero_mem.testing.writes import SaveConformance, UpdateConformance
 
 
-class StorageConformance(NamespacePrimitives, RecordPrimitives, IndexPrimitives, HostPrimitives):
+class StorageConformance(
+    NamespacePrimitives, RecordPrimitives, IndexPrimitives, VectorPrimitives, HostPrimitives
+):
     """The primitives alone."""
 
 

@@ -1,0 +1,191 @@
+"""The measure of decision coverage, definition by definition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import json_lines
+
+from zero_mem.controller.messages import Message, ToolCall
+from zero_mem.replay.coverage import (
+    CallColumn,
+    History,
+    Part,
+    Tally,
+    argument_values,
+    cost,
+    judge,
+    price,
+    read_of,
+    stands,
+    text_values,
+)
+
+pytestmark = pytest.mark.req("ledger:compare")
+
+
+def call(**arguments: object) -> Message:
+    text = json.dumps(arguments, ensure_ascii=False)
+    return Message(role="assistant", calls=(ToolCall(call_id="c", name="t", arguments=text),))
+
+
+def shell(command: str, thought: str = "") -> Message:
+    tool_call = ToolCall(call_id="c", name="bash", arguments=command)
+    return Message(role="assistant", text=thought, calls=(tool_call,))
+
+
+def result(text: str) -> Message:
+    return Message(role="tool", text=text)
+
+
+def history(*messages: Message) -> History:
+    seen = History()
+    for message in messages:
+        seen.observe(message)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "found"),
+    [
+        ("HAT05", "HAT057", False),
+        ("HAT057", "(HAT057)", True),
+        ("100", "1100 100.5", True),
+        ("id_1", "my_id_1", False),
+        ("A12", "订单A12已发", True),
+        ("上海", "在上海市", True),
+        ("hat057", "HAT057", False),
+        ("", "anything", False),
+    ],
+)
+def test_a_value_stands_whole_or_not_at_all(value: str, text: str, *, found: bool) -> None:
+    assert stands(value, text) is found
+
+
+def test_json_values_are_strings_of_three_and_numbers_of_two_digits_once() -> None:
+    arguments = '{"a": "abc", "b": "ab", "c": 7, "d": [12, "abc", {"e": 1.5}], "f": true}'
+    assert argument_values(arguments) == ["abc", "12", "1.5"]
+
+
+def test_text_values_are_paths_and_telling_identifiers() -> None:
+    command = "sed -n 5p src/app/core.py | grep get_user; echo plainword HttpServer x1 utf8_x"
+    assert text_values(command) == ["src/app/core.py", "get_user", "HttpServer", "utf8_x"]
+
+
+def test_a_value_counts_only_when_it_can_have_come_from_memory_alone() -> None:
+    seen = history(
+        Message(role="user", text="my order is A-100"),
+        result('{"order": "A-100", "item": "B-200"}'),
+        Message(role="assistant", text="It has C-300."),
+        result('{"other": "C-300"}'),
+    )
+    taken = seen.called(call(order="A-100", item="B-200", third="C-300", fourth="D-400"))
+    assert [(one.value, one.holders) for one in taken] == [("B-200", (1,))]
+
+
+def test_the_text_of_the_same_turn_is_not_earlier() -> None:
+    seen = history(result("def get_user():"))
+    assert [one.value for one in seen.called(shell("grep get_user", "Look at get_user"))]
+    seen.observe(shell("ls", "Look at get_user"))
+    assert not seen.called(shell("grep get_user"))
+
+
+def test_linked_needs_the_key_under_the_newest_record() -> None:
+    old, new = '{"id": "B-200"}', '{"item_id": "B-200", "n": 1}'
+    seen = history(result(old), result(new))
+    (taken,) = seen.called(call(item="B-200"))
+    shown = {
+        "old only": [Part(text=old, origin=0), Part(text="[memo:2] save", origin=1)],
+        "bare": [Part(text="B-200", origin=1)],
+        "linked": [Part(text="item_id: B-200", origin=1)],
+        "header": [Part(text="[1]{item_id n}\nB-200 1", origin=1)],
+        "key too late": [Part(text="B-200\nitem_id", origin=1)],
+        "nothing": [Part(text="[memo:2] save", origin=1)],
+    }
+    verdicts = {name: judge(taken, parts, seen) for name, parts in shown.items()}
+    assert [name for name, verdict in verdicts.items() if verdict.linked] == ["linked", "header"]
+    assert [name for name, verdict in verdicts.items() if not verdict.visible] == ["nothing"]
+
+
+def test_a_maps_own_key_is_its_row_header() -> None:
+    seen = history(result('{"SFO": "San Francisco"}'))
+    (taken,) = seen.called(call(to="SFO"))
+    assert judge(taken, [Part(text="SFO: San Francisco", origin=0)], seen).linked
+
+
+def test_in_line_needs_the_whole_source_line() -> None:
+    seen = history(result("import os\n    def get_user(name):\n"))
+    (taken,) = seen.called(shell("grep get_user"))
+    assert judge(taken, [Part(text="def get_user(name):", origin=0)], seen).in_line
+    assert not judge(taken, [Part(text="get_user", origin=0)], seen).in_line
+
+
+def test_reachable_is_visible_or_a_live_handle_of_a_holder() -> None:
+    seen = history(result('{"id": "B-200"}'), result('{"x": 1}'))
+    (taken,) = seen.called(call(id="B-200"))
+    assert judge(taken, [], seen, live={0}).reachable
+    assert not judge(taken, [], seen, live={1}).reachable
+    assert judge(taken, [Part(text="B-200")], seen).reachable
+
+
+def test_a_read_is_one_pointer_or_one_line() -> None:
+    seen = history(result('{"a/b": [{"id": "B-200"}]}'))
+    (taken,) = seen.called(call(id="B-200"))
+    read = read_of(taken, seen, "7")
+    assert json.loads(read.arguments) == {"id": "7", "pointer": "/a~1b/0/id"}
+    assert read.text == "B-200"
+    seen = history(result("one\n  def get_user():\n"))
+    (taken,) = seen.called(shell("grep get_user"))
+    read = read_of(taken, seen, "7")
+    assert json.loads(read.arguments) == {"id": "7", "lines": "2"}
+    assert read.text == "def get_user():"
+
+
+def test_replies_take_values_of_results_that_stand_in_their_text() -> None:
+    seen = history(Message(role="user", text="hi"), result('{"price": 121, "city": "Oslo"}'))
+    replied = seen.replied(Message(role="assistant", text="The price in Oslo is $121."))
+    assert {taken.value for taken in replied} == {"121", "Oslo"}
+
+
+def test_cost_and_price_are_pooled_over_calls() -> None:
+    calls = [
+        CallColumn(sent=100, cached=0, full=400, ours=50),
+        CallColumn(sent=150, cached=100, full=600, ours=50),
+    ]
+    assert cost(calls) == 250 / 1000
+    assert cost(calls, with_ours=True) == 350 / 1000
+    assert price(calls) == pytest.approx((100 + 50 + 10) / 1000)
+    assert cost([]) == 0.0
+
+
+def test_a_tally_pools_counts() -> None:
+    seen = history(result('{"id": "B-200", "no": "C-300"}'))
+    tally = Tally()
+    for taken in seen.called(call(a="B-200", b="C-300")):
+        tally.add(judge(taken, [Part(text="id: B-200", origin=0)], seen))
+    assert (tally.values, tally.visible, tally.share("linked")) == (2, 1, 0.5)
+    assert Tally().share("visible") == 1.0
+
+
+def test_the_development_runs_have_as_many_values_as_the_rules_say(
+    shared_data: Callable[[str], Path],
+) -> None:
+    found = 0
+    for run in json_lines(shared_data("raw/taubench_airline.openai_chat.jsonl.gz")):
+        seen = History()
+        for raw in run["messages"]:
+            calls = tuple(
+                ToolCall(
+                    call_id=one["id"],
+                    name=one["function"]["name"],
+                    arguments=one["function"]["arguments"],
+                )
+                for one in raw.get("tool_calls") or ()
+            )
+            message = Message(role=raw["role"], text=raw.get("content") or "", calls=calls)
+            found += len(seen.called(message))
+            seen.observe(message)
+    assert found == 376
