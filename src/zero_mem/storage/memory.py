@@ -333,7 +333,8 @@ class MemoryTransaction(Transaction):
         after: int = 0,
         positions: Collection[int] | None = None,
     ) -> list[Vector]:
-        found = self._space(row).vectors.get(model, {})
+        space = self._space(row)
+        found = space.vectors.get(model, {}) if space.last_vector > after else {}
         wanted = found.keys() if positions is None else found.keys() & set(positions)
         return [found[place] for place in sorted(wanted) if found[place].number > after]
 
