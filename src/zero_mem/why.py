@@ -138,7 +138,7 @@ def _readable_now(
             question=question,
             answer="no",
             evidence=_reason_unreadable(space, memory_id, entries),
-            advice="save it again, or roll it back to a version of its history" if entries else "",
+            advice=_revival(entries),
         )
     if record.state == "archived":
         return Step(
@@ -246,6 +246,17 @@ def _older_value(entries: Sequence[HistoryEntry]) -> Step:
             )
     evidence = f"{len(entries)} changes, no body came back"
     return Step(question=question, answer="no", evidence=evidence)
+
+
+def _revival(entries: Sequence[HistoryEntry]) -> str:
+    """Say how a memory that can't be read comes back, if it can."""
+    if not entries:
+        return ""
+    if entries[-1].operation == "purge":
+        return "it is gone for good; save what you need again, under another id"
+    if entries[-1].operation in ("delete", "rollback"):
+        return "restore it, or roll it back to a version of its history"
+    return "save it again"
 
 
 def _same_earlier(before: Sequence[HistoryEntry], entry: HistoryEntry) -> HistoryEntry | None:

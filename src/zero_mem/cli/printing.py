@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from zero_mem.cli.text import clean, short
 from zero_mem.exchange import body_json, record_json
@@ -21,6 +22,10 @@ from zero_mem.types import (
     RecallItem,
     body_text,
 )
+
+_GAP: Final = "  "
+_LEAST: Final = 4
+"""Fewest columns of a table's last column, however narrow the terminal is."""
 
 # JSON values
 
@@ -185,15 +190,17 @@ def hits_text(hits: Iterable[Hit]) -> str:
 def recall_text(recall: Recall) -> str:
     """Write a recall as a prompt would carry it, and what it cost."""
     counted = f"{recall.tokens} tokens" + ("" if recall.tokens_exact else " (estimated)")
-    notes = [counted, recall.left_out]
+    notes = "; ".join(filter(None, (counted, recall.left_out)))
+    shown = [clean(recall.text), ""] if recall.items else ["nothing recalled"]
     reasons = [f"  {item.memory_id}: {item.reason}" for item in recall.items if item.reason]
     missed = [f"  {item.memory_id}: just missed" for item in recall.near_misses]
-    lines = [clean(recall.text), "", f"({'; '.join(filter(None, notes))})", *reasons, *missed]
-    return "\n".join(lines)
+    return "\n".join([*shown, f"({notes})", *reasons, *missed])
 
 
 def read_text(read: Read) -> str:
     """Write a part of a body, and what was left out."""
+    if not read.matched:
+        return f"no match among {read.total:,}"
     return "\n".join([clean(read.text), *([f"({read.left_out})"] if read.left_out else [])])
 
 
@@ -202,15 +209,20 @@ def history_text(entries: Iterable[HistoryEntry]) -> str:
     rows = [
         (
             str(entry.operation_id),
-            _time(entry.at),
-            f"v{entry.version}",
+            f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+            str(entry.version),
             entry.operation,
-            " ".join(filter(None, (entry.actor, f"({entry.reason})" if entry.reason else ""))),
-            "" if entry.record is None else short(entry.record.text),
+            entry.actor,
+            _after(entry),
         )
         for entry in entries
     ]
-    return table(("operation", "at", "version", "what", "who", "text after it"), rows)
+    return table(("operation", "at (UTC)", "v", "what", "who", "text after it"), rows)
+
+
+def _after(entry: HistoryEntry) -> str:
+    reason = f"({entry.reason}) " if entry.reason else ""
+    return reason + ("" if entry.record is None else short(entry.record.text))
 
 
 def sweep_text(report: SweepReport) -> str:
@@ -225,20 +237,21 @@ def sweep_text(report: SweepReport) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay rows out for this terminal; the last column gives way first."""
-    from io import StringIO
+    """Lay rows out for this terminal; the last column gives way, all others stay whole."""
+    from rich.cells import cell_len, set_cell_size
 
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    lines = [list(headers), *([_printable(cell) for cell in row] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    taken = sum(widths[:-1]) + len(_GAP) * len(widths[:-1])
+    room = max(shutil.get_terminal_size().columns - taken, _LEAST)
+    widths[-1] = min(widths[-1], room)
+    for line in lines:
+        line[:-1] = [set_cell_size(cell, wide) for cell, wide in zip(line[:-1], widths[:-1], strict=True)]
+        if cell_len(line[-1]) > room:
+            line[-1] = set_cell_size(line[-1], room - 1).rstrip() + "…"
+    first, *others = (_GAP.join(line).rstrip() for line in lines)
+    return "\n".join([first, "─" * (taken + widths[-1]), *others])
 
-    laid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, header in enumerate(headers):
-        last = place == len(headers) - 1
-        laid.add_column(header, no_wrap=True, overflow="ellipsis", ratio=1 if last else None)
-    for row in rows:
-        laid.add_row(*(Text(clean(cell)) for cell in row))
-    out = StringIO()
-    Console(file=out, width=Console().width).print(laid)
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+def _printable(cell: str) -> str:
+    return " ".join(clean(cell).split())

@@ -15,8 +15,9 @@ MOST_UNITS = 400
 def same_days(corpus: Corpus, seeds: Sequence[int], scores: Mapping[int, float]) -> dict[int, float]:
     """Score the units stamped within a day of a seed by their likeness to it.
 
-    What happened leaves a call, a message and a photo, in different threads: so units of the
-    seed's own thread get nothing, its neighbourhood has spoken for them.
+    What happened leaves traces of several kinds: a call, a message, a photo. So only units of
+    another speaker or kind get something, and none of the seed's own thread, for which its
+    window has spoken.
 
     Args:
         corpus: The units.
@@ -36,15 +37,16 @@ def same_days(corpus: Corpus, seeds: Sequence[int], scores: Mapping[int, float])
 
 
 def _near(corpus: Corpus, seed: int) -> list[int]:
-    stamp = corpus.units[seed].stamp
-    if stamp is None:
+    units, unit = corpus.units, corpus.units[seed]
+    if unit.stamp is None:
         return []
-    day, thread = stamp.toordinal(), corpus.thread_of.get(seed)
+    day, thread = unit.stamp.toordinal(), corpus.thread_of.get(seed)
     return [
         index
         for near in (day - 1, day, day + 1)
         for index in corpus.days.get(near, ())
-        if index != seed and (thread is None or corpus.thread_of.get(index) != thread)
+        if (units[index].speaker, units[index].kind) != (unit.speaker, unit.kind)
+        and (thread is None or corpus.thread_of.get(index) != thread)
     ]
 
 

@@ -25,8 +25,6 @@ COMMON = 20
 TITLE_WEIGHT = 4.0
 """How much stronger a name leads to the unit that it is the title of."""
 
-ACTIVATION_STEPS = 2
-
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -79,7 +77,7 @@ def aligned(corpus: Corpus, question: Question) -> list[str]:
 
 
 def activation(
-    corpus: Corpus, graph: Neighbourhood, names: Sequence[str], prior: Mapping[int, float]
+    graph: Neighbourhood, names: Sequence[str], prior: Mapping[int, float], steps: int
 ) -> Mapping[str, float]:
     """Spread activation from the question's names to those that share a unit with them.
 
@@ -87,7 +85,7 @@ def activation(
     contexts that hold both of their similarity to the question.
     """
     eta = dict.fromkeys(names, 1.0)
-    for _ in range(ACTIVATION_STEPS):
+    for _ in range(steps):
         following: dict[str, float] = defaultdict(float)
         for name, active in eta.items():
             for unit, _weight in graph.of_name.get(name, ()):
@@ -150,6 +148,8 @@ def ranked_by_graph(
     question: Question,
     prior: Mapping[int, float],
     gamma: float,
+    *,
+    steps: int = 0,
     allowed: Allowed = lambda index: True,
 ) -> Mapping[int, float]:
     """Rank the units near a question by the graph.
@@ -159,6 +159,7 @@ def ranked_by_graph(
         question: Its names are where activation starts.
         prior: The best units by their words, with their scores (at most `SEEDS` count).
         gamma: See `pagerank`.
+        steps: How far activation spreads from the question's names.
         allowed: Tells which units may be used.
 
     Returns:
@@ -169,7 +170,7 @@ def ranked_by_graph(
     if not seeds:
         return {}
     graph = neighbourhood(corpus, seeds, names, allowed)
-    active = activation(corpus, graph, names, prior)
+    active = activation(graph, names, prior, steps)
     weights = {seed: prior[seed] ** 2 for seed in seeds}
     sum_weights = sum(weights.values()) or 1.0
     sum_active = sum(active.values()) or 1.0

@@ -21,9 +21,13 @@ FAINT = 0.01
 
 @dataclass(slots=True)
 class View:
-    """The scores of a view, and of each part what it gave to whom, for explanations."""
+    """The scores of a view, and of each part what it gave to whom, for explanations.
+
+    `raw` is the highest BM25 score of a unit's own words.
+    """
 
     scores: list[float]
+    raw: float = 0.0
     added: dict[str, list[float]] = field(default_factory=dict)
     factors: dict[str, Mapping[int, float]] = field(default_factory=dict)
 
@@ -57,8 +61,9 @@ def hierarchy(
         similarities: Of the units that have a vector, their cosine with the question.
     """
     terms = _with_previous(corpus, question, config)
-    own = by_maximum(corpus.turns.scores(terms))
-    view = View(own, {"own": own})
+    raw = corpus.turns.scores(terms)
+    own = by_maximum(raw)
+    view = View(own, max(raw, default=0.0), {"own": own})
     if threaded(corpus, config):
         _add_levels(view, corpus, terms, config)
     if similarities and config.dense:

@@ -33,7 +33,7 @@ PAPER_SUPPORT = 0.5
 class Ranking:
     """The outcome of a query over a corpus.
 
-    `best` is the highest share of what the question's words could give that a unit has.
+    `own` is how far each unit's own words match; `best` the highest share of what the question's words could give that a unit has.
     """
 
     corpus: Corpus
@@ -43,6 +43,7 @@ class Ranking:
     scores: Sequence[float]
     allowed: Allowed
     best: float
+    own: Sequence[float]
 
     def order(self) -> Iterator[int]:
         """Give the units that have a score, best first, newer ones first among equals."""
@@ -89,10 +90,18 @@ def rank(
         similarities: Of the units that have a vector, their cosine with the question.
         allowed: Tells which units may be found.
     """
-    question = read_question(corpus, text, asked_at=asked_at, live=live)
+    phrases = config.phrases if config.dates else 1.0
+    question = read_question(corpus, text, asked_at=asked_at, live=live, phrases=phrases)
     view = hierarchy(corpus, question, config, similarities)
     ranking = Ranking(
-        corpus, question, route(question), view, view.scores, allowed, _best(corpus, question)
+        corpus=corpus,
+        question=question,
+        route=route(question),
+        view=view,
+        scores=view.scores,
+        allowed=allowed,
+        best=_best(corpus, question, view.raw),
+        own=view.added["own"],
     )
     if config.routed:
         _fuse_views(ranking, config)
@@ -103,11 +112,10 @@ def rank(
     return ranking
 
 
-def _best(corpus: Corpus, question: Question) -> float:
+def _best(corpus: Corpus, question: Question, raw: float) -> float:
     """Tell the highest share of the most that the words could give, between 0 and 1."""
     if not question.terms:
         return 0.5
-    raw = max(corpus.turns.scores(question.terms), default=0.0)
     absent = question.absent * corpus.idf("")
     most = (sum(question.terms.values()) + absent) * (K1 + 1)
     return min(max(raw / most, 0.01), 0.99) if most else 0.5
@@ -135,7 +143,12 @@ def _add_graph(ranking: Ranking, config: Configuration) -> None:
     if config.graph:
         prior = _heads(ranking, graph.SEEDS)
         found = graph.ranked_by_graph(
-            corpus, ranking.question, prior, config.gamma, ranking.allowed
+            corpus,
+            ranking.question,
+            prior,
+            config.gamma,
+            steps=config.activation,
+            allowed=ranking.allowed,
         )
         highest = max(found.values(), default=0.0) or 1.0
         weight = loose * config.graph / highest
@@ -163,7 +176,7 @@ def _add(ranking: Ranking, part: str, values: Mapping[int, float]) -> None:
 
 def _add_closure(ranking: Ranking, config: Configuration) -> None:
     corpus = ranking.corpus
-    if not config.closure or not threaded(corpus, config):
+    if not config.closure or ranking.question.live or not threaded(corpus, config):
         return
     seeds = _heads(ranking, config.closure_seeds)
     highest = max(ranking.view.scores, default=0.0)
@@ -179,14 +192,22 @@ def _fuse_views(ranking: Ranking, config: Configuration) -> None:
     by_graph = graph.exact(
         corpus,
         question,
-        graph.ranked_by_graph(corpus, question, prior, config.gamma, ranking.allowed),
+        graph.ranked_by_graph(
+            corpus,
+            question,
+            prior,
+            config.gamma,
+            steps=config.activation,
+            allowed=ranking.allowed,
+        ),
     )
     first, second = (by_graph, prior) if ranking.route == "relational" else (prior, by_graph)
     fused = routed(first, second, config.rho)
     scores = [0.0] * corpus.count
     for index, value in fused.items():
         scores[index] = value
-    ranking.view.added = {"hierarchy": _spread(corpus, min_max(prior)),
+    ranking.view.factors.clear()
+    ranking.view.added = {"own": list(ranking.own), "hierarchy": _spread(corpus, min_max(prior)),
                           "graph": _spread(corpus, min_max(by_graph))}  # fmt: skip
     ranking.view.scores = scores
     if config.closure:

@@ -77,7 +77,12 @@ class Question:
 
 
 def read_question(
-    corpus: Corpus, text: str, *, asked_at: datetime | None = None, live: Live | None = None
+    corpus: Corpus,
+    text: str,
+    *,
+    asked_at: datetime | None = None,
+    live: Live | None = None,
+    phrases: float = 1.0,
 ) -> Question:
     """Read a question.
 
@@ -86,14 +91,16 @@ def read_question(
         text: The question as it was put.
         asked_at: When it was asked; relative times count from there.
         live: The conversation that it continues.
+        phrases: The weight of the words of time phrases.
     """
     read = text[:READ_CHARACTERS]
     anchor = asked_at.date() if asked_at else None
     days = [s for s in spans(read, anchor=anchor, years=corpus.years) if s.days <= LONGEST_SPAN]
-    words = (query_terms(without_phrases(read) + text[READ_CHARACTERS:]) if days else []) or (
-        query_terms(text)
-    )
+    words = query_terms(text)
     terms = _weighed(corpus, words)
+    if days and phrases != 1:
+        kept = frozenset(query_terms(without_phrases(read) + text[READ_CHARACTERS:]))
+        terms = {t: idf if t in kept else phrases * idf for t, idf in terms.items()}
     return Question(
         text=text,
         terms=terms,
