@@ -130,7 +130,8 @@ def look_ups(size: int) -> Iterator[Row]:
             space = memory.namespace("bench")
             for start in range(0, size, BATCH):
                 space.save_many([{"content": f"text {n}"} for n in range(start, start + BATCH)])
-            before = Path(folder, "bench.db").stat().st_size
+            memory.scrub()
+            before = memory.storage.size()
             begun = time.perf_counter()
             memory.reindex()
             rate = size / (time.perf_counter() - begun)

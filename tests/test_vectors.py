@@ -19,6 +19,7 @@ from zero_mem.index.vectors import (
     EMBEDDED_CHARACTERS,
     GAP,
     REACH,
+    SHORT,
     context_of,
     embedded_text,
     encode,
@@ -94,6 +95,14 @@ def test_the_context_is_near_and_a_record_without_session_has_none() -> None:
     assert context_of(turn, 100, {99 - REACH: before}) is None
     lone = record("A fact.", session=None)
     assert context_of(lone, 9, {8: record("Another.", session=None)}) is None
+
+
+@pytest.mark.req("index:hybrid")
+def test_a_long_text_needs_no_context() -> None:
+    words = " ".join(f"word{number}" for number in range(SHORT))
+    before = record("When?")
+    assert context_of(record(words, minute=1), 9, {8: before}) == 8
+    assert context_of(record(f"{words} another", minute=1), 9, {8: before}) is None
 
 
 @pytest.mark.req("index:hybrid", "index:any-text")

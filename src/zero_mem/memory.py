@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 from zero_mem.errors import BlockingCallWarning, InvalidInput, MissingExtra, StoreUnavailable
-from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
@@ -31,6 +30,7 @@ from zero_mem.text.tokens import Tokenizer, tokenizer
 if TYPE_CHECKING:
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
+    from zero_mem.models.embedder import Embedder
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -68,7 +68,7 @@ class Memory:
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
         embedder: Embedder | str | None = None,
-        patience: float = 2.0,
+        patience: float = 5.0,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
@@ -90,7 +90,7 @@ class Memory:
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
         embedder: Embedder | str | None = None,
-        patience: float = 2.0,
+        patience: float = 5.0,
     ) -> Memory:
         """Open a store, making it where there is none.
 

@@ -79,7 +79,7 @@ class AsyncMemory(AsyncOperations):
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
         embedder: Embedder | str | None = None,
-        patience: float = 2.0,
+        patience: float = 5.0,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 

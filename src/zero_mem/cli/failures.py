@@ -20,8 +20,12 @@ from zero_mem.errors import (
 
 NOTHING: Final = 1
 USAGE: Final = 2
-PARTLY: Final = 7
 INTERRUPTED: Final = 130
+
+
+class PartlyDone(ZeroMemError):
+    """All was done that could be, and something of the input could not be read."""
+
 
 EXIT_CODES: Final = {
     0: "done",
@@ -48,6 +52,7 @@ _CODES: Final[tuple[tuple[type[ZeroMemError], int], ...]] = (
     (MigrationNeeded, 5),
     (ReaderGone, 141),
     (OutputLost, 6),
+    (PartlyDone, 7),
 )
 
 

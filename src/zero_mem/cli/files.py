@@ -14,7 +14,8 @@ from typing import Final, TextIO
 from zero_mem.cli.streams import OutputLost, plain_lines
 from zero_mem.errors import InvalidInput
 
-STDOUT: Final = Path("-")
+STREAM: Final = Path("-")
+"""Stands for stdout where a file is written, and for stdin where one is read."""
 
 
 def check_targets(*paths: Path | None) -> None:
@@ -39,7 +40,7 @@ def written(path: Path) -> Iterator[TextIO]:
         InvalidInput: It can't be opened.
         OutputLost: It can't be written to its end; a file that was there is as it was.
     """
-    if path == STDOUT or _is_stdout(path):
+    if path == STREAM or _is_stdout(path):
         with plain_lines() as lines:
             yield lines
         return

@@ -20,7 +20,8 @@ from zero_mem.types import UNSET, Blob, Body, Json, Unset
 NEVER: Final = "never"
 
 Ids: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="ID...", help="Ids, handles or receipts.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="Ids, handles or receipts.", show_default=False),
 ]
 Id: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="The memory's id, its handle or its receipt.")

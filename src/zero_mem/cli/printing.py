@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from zero_mem.cli.text import clean, short
+from zero_mem.cli.text import clean, counted, short
 from zero_mem.exchange import body_json, record_json
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.history import HistoryEntry
@@ -70,6 +70,7 @@ def recall_json(recall: Recall) -> dict[str, Any]:
         "tokens_exact": recall.tokens_exact,
         "left_out": recall.left_out,
         "behind": recall.behind,
+        "degraded": recall.degraded,
         "near_misses": [_item_json(item) for item in recall.near_misses],
     }
 
@@ -189,8 +190,10 @@ def hits_text(hits: Iterable[Hit]) -> str:
 
 def recall_text(recall: Recall) -> str:
     """Write a recall as a prompt would carry it, and what it cost."""
-    counted = f"{recall.tokens} tokens" + ("" if recall.tokens_exact else " (estimated)")
-    notes = "; ".join(filter(None, (counted, recall.left_out)))
+    tokens = f"{recall.tokens} tokens" + ("" if recall.tokens_exact else " (estimated)")
+    lag = counted(recall.behind, "memory has", "memories have")
+    behind = f"{lag} no vector yet" if recall.behind else ""
+    notes = "; ".join(filter(None, (tokens, recall.left_out, behind, recall.degraded)))
     shown = [clean(recall.text), ""] if recall.items else ["nothing recalled"]
     reasons = [f"  {item.memory_id}: {item.reason}" for item in recall.items if item.reason]
     missed = [f"  {item.memory_id}: just missed" for item in recall.near_misses]
@@ -199,7 +202,7 @@ def recall_text(recall: Recall) -> str:
 
 def read_text(read: Read) -> str:
     """Write a part of a body, and what was left out."""
-    if not read.matched:
+    if not read.matched and not read.text:
         return f"no match among {read.total:,}"
     return "\n".join([clean(read.text), *([f"({read.left_out})"] if read.left_out else [])])
 
@@ -238,19 +241,24 @@ def sweep_text(report: SweepReport) -> str:
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Lay rows out for this terminal; the last column gives way, all others stay whole."""
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
 
     lines = [list(headers), *([_printable(cell) for cell in row] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     taken = sum(widths[:-1]) + len(_GAP) * len(widths[:-1])
-    room = max(shutil.get_terminal_size().columns - taken, _LEAST)
-    widths[-1] = min(widths[-1], room)
-    for line in lines:
-        line[:-1] = [set_cell_size(cell, wide) for cell, wide in zip(line[:-1], widths[:-1], strict=True)]
-        if cell_len(line[-1]) > room:
-            line[-1] = set_cell_size(line[-1], room - 1).rstrip() + "…"
-    first, *others = (_GAP.join(line).rstrip() for line in lines)
+    room = shutil.get_terminal_size().columns - taken
+    widths[-1] = min(widths[-1], max(room, _LEAST))
+    first, *others = (_GAP.join(map(_fitted, line, widths)).rstrip() for line in lines)
     return "\n".join([first, "─" * (taken + widths[-1]), *others])
+
+
+def _fitted(cell: str, width: int) -> str:
+    """Fill a cell up to a width on the screen, or cut it there."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(cell) <= width:
+        return set_cell_size(cell, width)
+    return set_cell_size(cell, width - 1).rstrip() + "…"
 
 
 def _printable(cell: str) -> str:

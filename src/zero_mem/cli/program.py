@@ -45,9 +45,7 @@ class Program(TyperGroup):
         """
         given = list(sys.argv[1:] if args is None else args)
         try:
-            code = super().main(
-                args, prog_name, complete_var, False, windows_expand_args, **extra
-            )
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except _UsageProblem as problem:
             code = _misused(problem, as_json=wants_json(given))
         except ZeroMemError as error:

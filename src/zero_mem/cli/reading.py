@@ -55,7 +55,7 @@ def list_(
     page = session.space.list(found, limit=100 if limit is None else limit, cursor=cursor)
     value = {"items": [record_json(r) for r in page], "next_cursor": page.next_cursor}
     session.show(value, printing.records_text(page) if page.items else "no memories")
-    if page.next_cursor and not session.as_json:
+    if page.next_cursor:
         session.note(f"(more: --cursor {page.next_cursor})")
 
 

@@ -97,8 +97,9 @@ class Session:
             say(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Say something beside the result."""
-        whisper(clean(text))
+        """Say something beside the result, to people."""
+        if not self.as_json:
+            whisper(clean(text))
 
 
 def command(

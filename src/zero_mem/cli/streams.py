@@ -56,7 +56,7 @@ def plain_lines() -> Iterator[TextIO]:
     with reporting_loss():
         stream = _stdout()
         stream.flush()
-        yield cast(TextIO, codecs.getwriter("utf-8")(stream.buffer, errors="backslashreplace"))
+        yield cast(TextIO, codecs.getwriter("utf-8")(stream.buffer, "backslashreplace"))
         stream.buffer.flush()
 
 

@@ -11,6 +11,7 @@ import typer
 
 from zero_mem.cli import inputs, printing
 from zero_mem.cli.session import Session, command
+from zero_mem.cli.text import counted
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import READABLE
 from zero_mem.operations.batch import BatchResult
@@ -247,4 +248,5 @@ def _one_way(ids: list[str] | None, filtered: bool) -> bool:
 
 def _confirmed(yes: bool, count: int, what: str) -> None:
     if not yes:
-        raise InvalidInput(f"{counted(count, 'memory', 'memories')} match; add --yes to {what} them all")
+        found = counted(count, "memory matches", "memories match")
+        raise InvalidInput(f"{found}; add --yes to {what} all that match")

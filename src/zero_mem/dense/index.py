@@ -21,7 +21,7 @@ from zero_mem.types import Path
 if TYPE_CHECKING:
     from zero_mem.memory import Memory
 
-PATIENCE = 2.0
+PATIENCE = 5.0
 """Seconds that a read waits for the embedder."""
 
 CATCH_UP = 16
@@ -78,7 +78,7 @@ class DenseIndex:
         if found.behind:
             # What can't be embedded or written now stays behind.
             with suppress(EmbedderUnavailable, StoreUnavailable):
-                self._catch_up(path, model)
+                self._catch_up(path, model, min(found.behind, CATCH_UP))
             found = self._search(path, model, vector)
         return found
 
@@ -107,10 +107,10 @@ class DenseIndex:
             self._loaded.clear()
         self.guard.forget()
 
-    def _catch_up(self, path: Path, model: VectorModel) -> None:
+    def _catch_up(self, path: Path, model: VectorModel, count: int) -> None:
         with self._memory.transaction() as transaction:
             row = transaction.namespace(path)
-            missing = [] if row is None else transaction.without_vector(row, model, CATCH_UP)
+            missing = [] if row is None else transaction.without_vector(row, model, count)
         embed_missing(self._memory, path, self.guard, missing, seconds=CATCH_UP_SECONDS)
 
     def _current(self, transaction: Transaction, row: NamespaceRow, model: VectorModel) -> Nearest:

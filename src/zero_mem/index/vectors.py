@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from zero_mem.text.segment import content_terms
 from zero_mem.types import MemoryRecord
 
 RECIPE = 1
@@ -21,6 +22,9 @@ REACH = 32
 
 GAP = timedelta(hours=3)
 """A longer silence begins anew."""
+
+SHORT = 40
+"""A text of more terms says by itself what it is about (measured: it loses by a context)."""
 
 EMBEDDED_CHARACTERS = 2000
 """Of a text this much is embedded: more than small models read (512 tokens)."""
@@ -34,20 +38,24 @@ _UNSAFE = {0: " ", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
 def context_of(
     record: MemoryRecord, position: int, earlier: Mapping[int, MemoryRecord]
 ) -> int | None:
-    """Find the position of the turn before in the same session and kind, None where none is near.
+    """Find the turn before, of the same session and kind; None where none is near or needed.
 
     Args:
         record: The record to embed.
         position: Its position.
         earlier: Records by position, at least those up to `REACH` before it.
     """
-    if record.session is None:
+    if record.session is None or _is_long(record.text):
         return None
     for place in range(position - 1, position - 1 - REACH, -1):
         other = earlier.get(place)
         if other is not None and _before(other, record):
             return place
     return None
+
+
+def _is_long(text: str) -> bool:
+    return len(content_terms(text[:EMBEDDED_CHARACTERS])) > SHORT
 
 
 def _before(other: MemoryRecord, record: MemoryRecord) -> bool:

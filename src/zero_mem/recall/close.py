@@ -12,7 +12,9 @@ MOST_SHARE = 0.05
 MOST_UNITS = 400
 
 
-def same_days(corpus: Corpus, seeds: Sequence[int], scores: Mapping[int, float]) -> dict[int, float]:
+def same_days(
+    corpus: Corpus, seeds: Sequence[int], scores: Mapping[int, float]
+) -> dict[int, float]:
     """Score the units stamped within a day of a seed by their likeness to it.
 
     What happened leaves traces of several kinds: a call, a message, a photo. So only units of

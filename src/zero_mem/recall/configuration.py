@@ -37,6 +37,7 @@ class Configuration:
         bridges: What a unit adds to the query's best ones through a shared name.
         closure: What a unit of the same days adds by its likeness to the best ones.
         closure_seeds: How many best ones that is measured against.
+        calibration: How much more evidence counts that holds the kind of value asked for.
         supersede: Put the newer of two contradicting facts first.
         gate: Leave the thread's parts out where the texts of a thread have nothing in common.
         dense: Weight of the dense score, where an embedder is set.
@@ -49,8 +50,8 @@ class Configuration:
     activation: int = 0
     neighbours: float = 0.7
     short: float = 30.0
-    session: float = 0.5
-    episode: float = 0.2
+    session: float = 0.35
+    episode: float = 0.1
     speaker: float = 2.0
     counterparty: float = 1.5
     dates: float = 2.0
@@ -64,9 +65,10 @@ class Configuration:
     bridges: float = 1.0
     closure: float = 1.0
     closure_seeds: int = 5
+    calibration: float = 0.0
     supersede: bool = True
     gate: bool = True
-    dense: float = 0.8
+    dense: float = 1.0
     items: int | None = None
 
 
@@ -86,6 +88,7 @@ PLAIN = Configuration(
     graph=0,
     bridges=0,
     closure=0,
+    calibration=0,
     supersede=False,
     dense=0,
 )
@@ -102,6 +105,7 @@ PAPER = Configuration(
     asker=1,
     opening=1,
     previous=0,
+    calibration=0.05,
     supersede=False,
     gate=False,
     dense=1,

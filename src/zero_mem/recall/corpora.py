@@ -28,6 +28,9 @@ MOST_TERMS = 4_000_000
 CACHED_UNITS = 60_000
 """How many units of all namespaces are kept; those used least recently go first."""
 
+SAMPLED = 64
+"""So many places of a large namespace show whether its threads hold together."""
+
 FOLLOWED = 500
 """How many journal entries are followed; beyond, a corpus is made anew."""
 
@@ -44,6 +47,7 @@ class Corpora:
 
     def __init__(self, *, most: int = CACHED_UNITS) -> None:
         self._kept: OrderedDict[Path, _Kept] = OrderedDict()
+        self._coherent: dict[Path, tuple[int, bool]] = {}
         self._lock = threading.Lock()
         self._most = most
 
@@ -59,6 +63,17 @@ class Corpora:
             self._evict()
             yield corpus
 
+    def coherent(self, transaction: Transaction, row: NamespaceRow) -> bool:
+        """Tell by a sample whether the threads of a large namespace hold together."""
+        known = self._coherent.get(row.path)
+        if known is None or row.positions > 1.5 * known[0]:
+            positions = [row.position(n) for n in _sampled(row.positions)]
+            found = transaction.by_positions(row, positions)
+            stored = [found[position] for position in sorted(found)]
+            sample = Corpus(units_of(transaction, row, stored))
+            known = self._coherent[row.path] = (row.positions, sample.coherent)
+        return known[1]
+
     def forget(self, path: Path) -> None:
         """Forget a namespace's corpus at once, as a purge has to."""
         with self._lock:
@@ -70,6 +85,12 @@ class Corpora:
             while units > self._most and len(self._kept) > 1:
                 _, kept = self._kept.popitem(last=False)
                 units -= kept.corpus.count if kept.corpus else 0
+
+
+def _sampled(count: int) -> list[int]:
+    """Choose the counts of some records at even steps, each with the two after it."""
+    step = max(3, count // SAMPLED)
+    return [n + more for n in range(1, count + 1, step) for more in (0, 1, 2) if n + more <= count]
 
 
 def fits(row: NamespaceRow) -> bool:
@@ -92,9 +113,7 @@ def _units(transaction: Transaction, row: NamespaceRow) -> list[Unit]:
     return units_of(transaction, row, [one for one in stored if one.record.state == "active"])
 
 
-def units_of(
-    transaction: Transaction, row: NamespaceRow, stored: Sequence[Stored]
-) -> list[Unit]:
+def units_of(transaction: Transaction, row: NamespaceRow, stored: Sequence[Stored]) -> list[Unit]:
     """Make the units of records, their terms as the index has them."""
     terms = transaction.documents(row, [one.position for one in stored])
     return [
@@ -103,9 +122,7 @@ def units_of(
     ]
 
 
-def _follow(
-    transaction: Transaction, row: NamespaceRow, sequence: int, corpus: Corpus
-) -> bool:
+def _follow(transaction: Transaction, row: NamespaceRow, sequence: int, corpus: Corpus) -> bool:
     """Apply what the journal says has changed; False where making it anew is better."""
     entries = list(islice(transaction.journal(row, after=sequence), FOLLOWED + 1))
     if len(entries) > FOLLOWED:

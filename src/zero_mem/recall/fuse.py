@@ -40,7 +40,11 @@ def routed(
 def dense_scores(
     similarities: Mapping[int, float], neighbours: Mapping[int, Sequence[int]]
 ) -> dict[int, float]:
-    """Give each unit half its own similarity and half its neighbours' mean, then min–max.
+    """Give each unit half its own similarity and half its neighbours' mean, then scale.
+
+    The median becomes 0, as does what is below it, and the highest 1: unlike the lowest of
+    all, the median says what being near to nothing in particular looks like (measured: one
+    to two points on every set).
 
     Args:
         similarities: Of the units that have a vector, their cosine with the query.
@@ -50,4 +54,10 @@ def dense_scores(
     for index, own in similarities.items():
         near = [similarities[n] for n in neighbours.get(index, ()) if n in similarities]
         mixed[index] = 0.5 * own + 0.5 * (sum(near) / len(near)) if near else own
-    return min_max(mixed)
+    if not mixed:
+        return {}
+    ordered = sorted(mixed.values())
+    middle, highest = ordered[len(ordered) // 2], ordered[-1]
+    if middle == highest:
+        return min_max(mixed)
+    return {i: max(0.0, value - middle) / (highest - middle) for i, value in mixed.items()}

@@ -94,9 +94,8 @@ def activation(
         highest = max(following.values(), default=0.0)
         if highest <= 0:
             break
-        eta = {name: max(eta.get(name, 0.0), v / highest) for name, v in following.items()} | {
-            name: 1.0 for name in names
-        }
+        spread = {name: max(eta.get(name, 0.0), v / highest) for name, v in following.items()}
+        eta = {**spread, **dict.fromkeys(names, 1.0)}
     return eta
 
 
@@ -229,9 +228,7 @@ def bridges(
     return found
 
 
-def _linked(
-    corpus: Corpus, question: Question, seed: int, allowed: Allowed
-) -> Mapping[int, float]:
+def _linked(corpus: Corpus, question: Question, seed: int, allowed: Allowed) -> Mapping[int, float]:
     """Give the units that share a name with a seed, by the rarity of the name."""
     index, most = corpus.entities, common(corpus)
     highest = math.log(1 + corpus.alive)

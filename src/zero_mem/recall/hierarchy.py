@@ -1,6 +1,8 @@
-"""The hierarchy view: a unit by its own words, its window's, its episode's and its session's,
-then by whom and when the question is about.
-"""  # noqa: D205
+"""The hierarchy view: a unit by its own words and those around it, then by whom and when.
+
+What is around a unit are its window, its episode and its session; they count only where the
+texts of a thread have something in common.
+"""
 
 from __future__ import annotations
 
@@ -126,9 +128,7 @@ def _add_dense(
     view.add("dense", [config.dense * found.get(index, 0.0) for index in range(corpus.count)])
 
 
-def _apply_names(
-    view: View, corpus: Corpus, question: Question, config: Configuration
-) -> None:
+def _apply_names(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
     said = {i: config.speaker for name in question.speakers for i in corpus.speakers[name]}
     view.multiply("speaker", said if config.speaker != 1 else {})
     exchanged = (i for name in question.counterparties for i in corpus.counterparties[name])
@@ -136,9 +136,7 @@ def _apply_names(
     view.multiply("counterparty", factors if config.counterparty != 1 else {})
 
 
-def _apply_dates(
-    view: View, corpus: Corpus, question: Question, config: Configuration
-) -> None:
+def _apply_dates(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
     if not (question.spans and config.dates):
         return
     near = nearness(corpus, question.spans)

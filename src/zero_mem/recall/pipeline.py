@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from zero_mem.recall import close, graph
+from zero_mem.recall.calibrate import fits
 from zero_mem.recall.configuration import DEFAULT, Configuration
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.fuse import min_max, routed
@@ -15,15 +16,18 @@ from zero_mem.recall.hierarchy import View, hierarchy, threaded
 from zero_mem.recall.levels import K1
 from zero_mem.recall.profile import Live, Question, read_question
 from zero_mem.recall.route import Route, route
-from zero_mem.recall.supersede import replaced, reordered
+from zero_mem.recall.supersede import reordered, replaced
 
 Allowed = Callable[[int], bool]
 
-HEAD = 50
+HEAD = 30
 """How many of the best are compared with one another: as seeds, and as versions of a fact."""
 
 CANDIDATES = 200
 """How many of the best the paper's two views exchange."""
+
+LEAST = 0.25
+"""A smaller share of the units that could gain by the graph is not worth its noise."""
 
 PAPER_SUPPORT = 0.5
 """Of its score an evidence unit gives its neighbours, in the paper's closure."""
@@ -33,7 +37,8 @@ PAPER_SUPPORT = 0.5
 class Ranking:
     """The outcome of a query over a corpus.
 
-    `own` is how far each unit's own words match; `best` the highest share of what the question's words could give that a unit has.
+    `own` is how far each unit's own words match, and `best` the highest share of what the
+    question's words could give that a unit has.
     """
 
     corpus: Corpus
@@ -53,9 +58,7 @@ class Ranking:
         yield from head
         if len(found) > HEAD:
             rest = set(head)
-            yield from sorted(
-                (i for i in found if i not in rest), key=lambda i: (-scores[i], -i)
-            )
+            yield from sorted((i for i in found if i not in rest), key=lambda i: (-scores[i], -i))
 
     def score(self, index: int) -> float:
         """Give a unit's score, above 0 and below 1, comparable within a namespace."""
@@ -108,6 +111,7 @@ def rank(
     else:
         _add_graph(ranking, config)
         _add_closure(ranking, config)
+    _calibrate(ranking, config)
     ranking.scores = view.scores
     return ranking
 
@@ -125,19 +129,26 @@ def _heads(ranking: Ranking, count: int) -> dict[int, float]:
     """Give the best units with their scores, the highest being 1."""
     scores, allowed = ranking.view.scores, ranking.allowed
     top = heapq.nlargest(
-        count, (i for i, s in enumerate(scores) if s > 0 and allowed(i)), key=lambda i: (scores[i], i)
+        count,
+        (i for i, s in enumerate(scores) if s > 0 and allowed(i)),
+        key=lambda i: (scores[i], i),
     )
     highest = scores[top[0]] if top else 1.0
     return {index: scores[index] / highest for index in top}
 
 
 def _add_graph(ranking: Ranking, config: Configuration) -> None:
-    """Add what the graph finds, as far as units form no threads and stand for themselves."""
+    """Add what the graph finds, as far as units form no threads and stand for themselves.
+
+    It takes units that connect names: a fact about one name leads only to others about it.
+    """
     corpus = ranking.corpus
+    if not (config.graph or config.bridges):
+        return
     loose = 1.0
     if threaded(corpus, config):
         loose -= len(corpus.neighbours) / max(corpus.alive, 1)
-    if loose < 0.25 or not (config.graph or config.bridges):
+    if loose < LEAST or (config.gate and corpus.entities.connecting < LEAST):
         return
     _scale(ranking)
     if config.graph:
@@ -223,6 +234,14 @@ def _support(ranking: Ranking, config: Configuration) -> None:
         support = max(near.get(index, 0.0), PAPER_SUPPORT * min(1.0, linked.get(index, 0.0)))
         if index not in evidence and ranking.allowed(index):
             ranking.view.scores[index] = max(ranking.view.scores[index], support)
+
+
+def _calibrate(ranking: Ranking, config: Configuration) -> None:
+    """Prefer, a little, evidence that holds the kind of value that the question wants."""
+    answer, units = ranking.question.answer, ranking.corpus.units
+    if config.calibration:
+        fitting = (i for i in _heads(ranking, HEAD) if fits(answer, units[i].text))
+        ranking.view.multiply("fit", dict.fromkeys(fitting, 1 + config.calibration))
 
 
 def _spread(corpus: Corpus, values: Mapping[int, float]) -> list[float]:

@@ -25,21 +25,29 @@ READ_CHARACTERS = 4000
 LONGEST_SPAN = 400
 """A question about more days than these has no time."""
 
-_ROLES = frozenset("user assistant system tool human ai bot agent model speaker fact".split())
+_ROLES = frozenset(
+    ("user", "assistant", "system", "tool", "human", "ai", "bot", "agent", "model", "speaker")
+)
 
-_ANSWERS: tuple[tuple[Answer, re.Pattern[str]], ...] = (
-    ("time", re.compile(r"\b(?:when|what (?:day|date|month|year|time))\b|什么时候|何时|哪[一]?[天年月日]|几[月号点]", re.I)),
-    ("number", re.compile(r"\bhow (?:many|much|long|often|old|far)\b|多少|几[个次位天年张本]|多久|多长", re.I)),
-    ("person", re.compile(r"\b(?:who|whom|whose)\b|谁|哪位", re.I)),
-    ("place", re.compile(r"\b(?:where|which (?:city|country|place|town))\b|哪里|哪儿|在哪|什么地方", re.I)),
-    ("list", re.compile(r"\b(?:what|which) (?:\w+ )?\w+s (?:are|were|do|does|did|has|have)\b|哪些|有什么", re.I)),
-    ("yes-no", re.compile(r"^\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b|是否|有没有|吗[？?]?\s*$", re.I)),
-)  # fmt: skip
+_ANSWER_FORMS: Mapping[Answer, str] = {
+    "time": r"\b(?:when|what (?:day|date|month|year|time))\b"
+    r"|什么时候|何时|哪一?[天年月日]|几[月号点]",
+    "number": r"\bhow (?:many|much|long|often|old|far)\b|多少|几[个次位天年张本]|多久|多长",
+    "person": r"\b(?:who|whom|whose)\b|谁|哪位",
+    "place": r"\b(?:where|which (?:city|country|place|town))\b|哪里|哪儿|在哪|什么地方",
+    "list": r"\b(?:what|which) (?:\w+ )?\w+s (?:are|were|do|does|did|has|have)\b|哪些|有什么",
+    "yes-no": r"^\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)\b"
+    r"|是否|有没有|吗[？?]?\s*$",
+}
+_ANSWERS = {answer: re.compile(form, re.I) for answer, form in _ANSWER_FORMS.items()}
 
 _RELATION = re.compile(
     r"\b(?:of|whose|who|which|that|both|between|same|than|also|and)\b|的.{1,12}的|之间|同一|分别|都"
 )
-_AGGREGATE = re.compile(r"\b(?:how many|how often|all|every|both|compare|total|list)\b|多少|几次|哪些|所有|一共|总共", re.I)  # fmt: skip
+_AGGREGATE = re.compile(
+    r"\b(?:how many|how often|all|every|both|compare|total|list)\b|多少|几次|哪些|所有|一共|总共",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +127,7 @@ def read_question(
 def answer_type(text: str) -> Answer:
     """Tell what kind of answer a question wants."""
     read = text[:READ_CHARACTERS]
-    return next((answer for answer, pattern in _ANSWERS if pattern.search(read)), "other")
+    return next((answer for answer, pattern in _ANSWERS.items() if pattern.search(read)), "other")
 
 
 def _weighed(corpus: Corpus, words: Collection[str]) -> Mapping[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,10 +24,11 @@ from zero_mem.storage.base import NamespaceRow, Stored, Transaction
 from zero_mem.text.segment import content_terms, fold
 from zero_mem.types import Hit, MemoryRecord
 
-_CHUNK = 50
+_CHUNK = 30
 
 CANDIDATES = 200
-"""Of a namespace too large to rank as a whole so many are ranked, by their words the best."""
+"""Of a namespace too large to rank as a whole so many are ranked: by their words the best, and
+half as many by their meaning."""
 
 PREVIOUS = 4
 """How many turns before a live one are its context."""
@@ -105,7 +107,7 @@ def search(
             order = ranking.order()
         yield from _found(ranking, order, request, _reader(transaction, row, corpus))
     else:
-        yield from _among_candidates(transaction, row, request)
+        yield from _among_candidates(transaction, row, request, corpora)
 
 
 def _ranked(corpus: Corpus, request: Request) -> Ranking:
@@ -187,21 +189,32 @@ def search_listed(records: Iterable[MemoryRecord], request: Request) -> Iterator
     corpus = Corpus(unit_of(r, place, index_terms(r)) for place, r in enumerate(shown))
     ranking = _ranked(corpus, request)
     yield from _found(
-        ranking, ranking.order(), request, lambda indices: {index: shown[index] for index in indices}
+        ranking,
+        ranking.order(),
+        request,
+        lambda indices: {index: shown[index] for index in indices},
     )
 
 
 def _among_candidates(
-    transaction: Transaction, row: NamespaceRow, request: Request
+    transaction: Transaction, row: NamespaceRow, request: Request, corpora: Corpora
 ) -> Iterator[Finding]:
     """Rank the best candidates and their neighbours; then go on by words alone."""
     terms = list(dict.fromkeys(content_terms(request.query)))
     lexicon = StoredLexicon(transaction, row)
     ranked = rank(lexicon, terms)
-    first = [scored.position for scored in islice(ranked, CANDIDATES)]
+    near = request.similarities or {}
+    by_meaning = heapq.nlargest(CANDIDATES // 2, near, key=near.__getitem__)
+    by_words = (scored.position for scored in islice(ranked, CANDIDATES))
+    first = list(dict.fromkeys([*by_words, *by_meaning]))
     stored = _with_neighbours(transaction, row, first)
     units = units_of(transaction, row, [stored[position] for position in sorted(stored)])
-    corpus = Corpus(units, frequencies=lexicon.frequencies(terms), total=row.documents)
+    corpus = Corpus(
+        units,
+        frequencies=lexicon.frequencies(terms),
+        total=row.documents,
+        coherent=corpora.coherent(transaction, row),
+    )
     ranking = _ranked(corpus, request)
     lowest = 1.0
     for finding in _found(ranking, ranking.order(), request, _reader(transaction, row, corpus)):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from zero_mem.index.units import Unit
 
@@ -14,12 +16,15 @@ COMMON_WORDS = 3
 COMMON_SHARE = 0.4
 """How much two facts begin alike, in words and as a share of the longer one."""
 
+_READ_CHARACTERS = 400
+
 _WORDS = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
-_RELATION_WORDS = frozenset(
+_RELATIONS = (
     "is are was were be been has have had do does did plays play speaks speak works work lives "
     "live lived died born created founded developed located performed affiliated associated wrote "
-    "written likes like and or but not 是 在 为 叫 住 姓 有 和 也 还 不 没 或 都".split()
+    "written likes like and or but not 是 在 为 叫 住 姓 有 和 也 还 不 没 或 都"
 )
+_RELATION_WORDS = frozenset(_RELATIONS.split())
 
 
 def replaced(units: Sequence[Unit]) -> dict[int, int]:
@@ -35,14 +40,20 @@ def replaced(units: Sequence[Unit]) -> dict[int, int]:
     Returns:
         The index (in `units`) of each replaced fact, and that of the newest one.
     """
-    words = [_words(unit) for unit in units]
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    words: dict[int, tuple[str, ...]] = {}
+    for place, unit in enumerate(units):
+        found = () if unit.key is not None else _words(unit.text[:_READ_CHARACTERS])
+        if SHORTEST <= len(found) <= LONGEST:
+            words[place] = found
+            alike[unit.speaker, unit.kind, *found[:COMMON_WORDS]].append(place)
     newest: dict[int, int] = {}
-    for index in range(len(units)):
-        if words[index] is None or index in newest:
-            continue
-        group = [index, *(o for o in range(len(units)) if _versions(units, words, index, o))]
-        latest = max(group, key=lambda place: _age(units[place]))
-        newest.update(dict.fromkeys(group, latest))
+    for places in alike.values():
+        for place in places:
+            if place not in newest:
+                group = [o for o in places if o == place or _same_fact(words[place], words[o])]
+                latest = max(group, key=lambda one: _age(units[one]))
+                newest.update(dict.fromkeys(group, latest))
     return {old: new for old, new in newest.items() if old != new}
 
 
@@ -50,24 +61,12 @@ def _age(unit: Unit) -> tuple[float, int]:
     return (unit.stamp.timestamp() if unit.stamp else 0.0), unit.position
 
 
-def _words(unit: Unit) -> list[str] | None:
-    if unit.key is not None:
-        return None
-    found = [word.lower() for word in _WORDS.findall(unit.text[:400])]
-    return found if SHORTEST <= len(found) <= LONGEST else None
+@lru_cache(maxsize=1 << 14)
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORDS.findall(text))
 
 
-def _versions(
-    units: Sequence[Unit], words: Sequence[list[str] | None], one: int, other: int
-) -> bool:
-    a, b = words[one], words[other]
-    if one == other or a is None or b is None or a[:COMMON_WORDS] != b[:COMMON_WORDS]:
-        return False
-    first, second = units[one], units[other]
-    return (first.speaker, first.kind) == (second.speaker, second.kind) and _same_fact(a, b)
-
-
-def _same_fact(a: list[str], b: list[str]) -> bool:
+def _same_fact(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     alike = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), -1)
     if alike < COMMON_WORDS or alike < COMMON_SHARE * max(len(a), len(b)):
         return False

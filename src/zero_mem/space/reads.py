@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeAlias
@@ -163,6 +164,8 @@ class Reads(View):
         most = config.items if limit is None else check_count(limit, "limit")
         live = (check_text(session or "", "session"), check_text(speaker or "", "speaker"))
         self._memory.flush()
+        dense = self._memory.dense if config.dense else None
+        near = dense.look_up(self._path, text) if dense else None
         with self._reading() as (transaction, row, now):
             if row is None:
                 return Lines(tokens, self._memory.tokenizer).recall([], explain=explain)
@@ -175,9 +178,10 @@ class Reads(View):
                 config=config,
                 session=live[0],
                 speaker=live[1],
+                similarities=near.scores if near else None,
             )
             found = searching.search(transaction, row, request, self._memory.corpora)
-            return recalled(
+            recall = recalled(
                 (one for one in found if _shown(row, one.hit.record)),
                 query=text,
                 limit=most or limits_for(row.settings, "semantic", "").max_recall_items,
@@ -186,6 +190,7 @@ class Reads(View):
                 threshold=lambda record: _limits(row, record).compaction_threshold,
                 explain=explain,
             )
+        return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
 
     def recall_for_prompt(
         self, memory_ids: Sequence[str | int], *, budget: int | None = None
@@ -219,7 +224,11 @@ class Reads(View):
                 beyond.append(identity)
             else:
                 hit = Hit(memory_id=identity, score=1.0, record=record)
-                lines.add(searching.Finding(hit, {}), threshold=_limits(row, record).compaction_threshold, query="")
+                lines.add(
+                    searching.Finding(hit, {}),
+                    threshold=_limits(row, record).compaction_threshold,
+                    query="",
+                )
         return named("not readable", unread), named(f"beyond {most} items", beyond)
 
     def mark_used(self, identities: Sequence[str]) -> None:
