@@ -442,8 +442,9 @@ def test_a_purge_erases_the_vectors_that_its_text_went_into(tmp_path: Path) -> N
     path = tmp_path / "agent.db"
     with Memory.open(f"sqlite:///{path}", embedder=embedder) as memory:
         space = memory.namespace(*PATH)
-        for n, text in enumerate(["first turn", "a secret", "its answer", "last turn"]):
-            space.save(text, session="s", memory_id=f"m{n}")
+        turns = ["first turn", "a secret", "its answer", "last turn"]
+        for n, text in enumerate(turns):
+            space.save(text, session="s", speaker="Ann" if n % 2 else "Bob", memory_id=f"m{n}")
         memory.reindex()
         with memory.transaction() as transaction:
             row = transaction.namespace(PATH)
@@ -455,7 +456,7 @@ def test_a_purge_erases_the_vectors_that_its_text_went_into(tmp_path: Path) -> N
         left = [any(vector in content for content in files) for vector in vectors]
         assert left == [True, False, False, True]
         scores(memory, "secret")
-        assert embedder.embedded[-2:] == ["secret", "first turn\nits answer"]
+        assert embedder.embedded[-2:] == ["secret", "Bob: its answer"]
 
 
 # Re-indexing

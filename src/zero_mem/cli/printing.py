@@ -80,7 +80,9 @@ def _item_json(item: RecallItem) -> dict[str, Any]:
         "memory_id": item.memory_id,
         "text": item.text,
         "score": item.score,
+        "superseded_by": item.superseded_by,
         "reason": item.reason,
+        "parts": dict(item.parts),
         "record": record_json(item.record),
     }
 
@@ -196,7 +198,7 @@ def recall_text(recall: Recall) -> str:
     notes = "; ".join(filter(None, (tokens, recall.left_out, behind, recall.degraded)))
     shown = [clean(recall.text), ""] if recall.items else ["nothing recalled"]
     reasons = [f"  {item.memory_id}: {item.reason}" for item in recall.items if item.reason]
-    missed = [f"  {item.memory_id}: just missed" for item in recall.near_misses]
+    missed = [f"  {m.memory_id}: just missed, {m.reason}" for m in recall.near_misses]
     return "\n".join([*shown, f"({notes})", *reasons, *missed])
 
 

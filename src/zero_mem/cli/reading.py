@@ -94,8 +94,13 @@ def recall(
     budget: inputs.Budget = None,
     asked_at: Annotated[
         str | None,
-        typer.Option(metavar="MOMENT", help="When the question is asked; judges expiry."),
+        typer.Option(
+            metavar="MOMENT", help='When the question is asked; "last week" counts from it.'
+        ),
     ] = None,
+    profile: Annotated[
+        str, typer.Option(help="The weights of recall: default, paper or bm25.")
+    ] = "default",
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each is there, and what just missed.")
     ] = False,
@@ -112,6 +117,7 @@ def recall(
         budget=budget,
         where=found,
         asked_at=None if asked_at is None else inputs.moment(asked_at, "--asked-at"),
+        profile=profile,
         explain=explain,
     )
     session.show(printing.recall_json(result), printing.recall_text(result))

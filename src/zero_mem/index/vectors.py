@@ -1,8 +1,8 @@
 """What a record contributes to the dense index: the text that is embedded, and its vector's bytes.
 
-The text of a turn is that of the turn before it in its thread and its own ("yes, on Friday"
-means little alone); no other record's text goes in, so a change or a purge knows which vectors
-it reaches.
+The text of a short turn is that of the turn that it answers and its own ("yes, on Friday" means
+little alone); no other record's text goes in, so a change or a purge knows which vectors it
+reaches.
 """
 
 from __future__ import annotations
@@ -38,19 +38,22 @@ _UNSAFE = {0: " ", **dict.fromkeys(range(0xD800, 0xE000), "\ufffd")}
 def context_of(
     record: MemoryRecord, position: int, earlier: Mapping[int, MemoryRecord]
 ) -> int | None:
-    """Find the turn before, of the same session and kind; None where none is near or needed.
+    """Find the turn that a turn answers: the one before it, said by somebody else.
+
+    None where the record is no turn of a dialogue, or needs no context: what one speaker
+    notes, one thing after the other, is further from its question with the note before.
 
     Args:
         record: The record to embed.
         position: Its position.
         earlier: Records by position, at least those up to `REACH` before it.
     """
-    if record.session is None or _is_long(record.text):
+    if record.session is None or record.speaker is None or _is_long(record.text):
         return None
     for place in range(position - 1, position - 1 - REACH, -1):
         other = earlier.get(place)
         if other is not None and _before(other, record):
-            return place
+            return place if other.speaker not in (None, record.speaker) else None
     return None
 
 

@@ -68,7 +68,7 @@ class Configuration:
     calibration: float = 0.0
     supersede: bool = True
     gate: bool = True
-    dense: float = 1.0
+    dense: float = 0.8
     items: int | None = None
 
 

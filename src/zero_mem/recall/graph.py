@@ -42,7 +42,7 @@ class Neighbourhood:
 
 
 def neighbourhood(
-    corpus: Corpus, seeds: Iterable[int], names: Iterable[str], allowed: Allowed
+    corpus: Corpus, seeds: Iterable[int], names: Iterable[str], allowed: Allowed | None
 ) -> Neighbourhood:
     """Take the seeds, their names, and every unit that one of these names leads to."""
     index = corpus.entities
@@ -58,11 +58,15 @@ def neighbourhood(
 
 
 def _led(
-    corpus: Corpus, index: EntityIndex, name: str, allowed: Allowed
+    corpus: Corpus, index: EntityIndex, name: str, allowed: Allowed | None
 ) -> list[tuple[int, float]]:
     titled = set(index.titled.get(name, ()))
     held = index.holding(name, common(corpus))
-    return [(i, TITLE_WEIGHT if i in titled else 1.0) for i in sorted(held) if allowed(i)]
+    return [
+        (i, TITLE_WEIGHT if i in titled else 1.0)
+        for i in sorted(held)
+        if allowed is None or allowed(i)
+    ]
 
 
 def common(corpus: Corpus) -> int:
@@ -149,7 +153,7 @@ def ranked_by_graph(
     gamma: float,
     *,
     steps: int = 0,
-    allowed: Allowed = lambda index: True,
+    allowed: Allowed | None = None,
 ) -> Mapping[int, float]:
     """Rank the units near a question by the graph.
 
@@ -203,7 +207,7 @@ def bridges(
     corpus: Corpus,
     question: Question,
     scores: Mapping[int, float],
-    allowed: Allowed = lambda index: True,
+    allowed: Allowed | None = None,
 ) -> Mapping[int, float]:
     """Score units that share a name with a best one and answer what that one leaves open.
 
@@ -228,7 +232,9 @@ def bridges(
     return found
 
 
-def _linked(corpus: Corpus, question: Question, seed: int, allowed: Allowed) -> Mapping[int, float]:
+def _linked(
+    corpus: Corpus, question: Question, seed: int, allowed: Allowed | None
+) -> Mapping[int, float]:
     """Give the units that share a name with a seed, by the rarity of the name."""
     index, most = corpus.entities, common(corpus)
     highest = math.log(1 + corpus.alive)
@@ -237,7 +243,7 @@ def _linked(corpus: Corpus, question: Question, seed: int, allowed: Allowed) -> 
         held = () if name in question.names else index.holding(name, most)
         titled = set(index.titled.get(name, ()))
         for unit in held:
-            if unit != seed and allowed(unit):
+            if unit != seed and (allowed is None or allowed(unit)):
                 rarity = math.log(1 + corpus.alive / len(held)) / highest
                 link = rarity * (BRIDGE_TITLE if unit in titled else 1.0)
                 found[unit] = max(found.get(unit, 0.0), link)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,12 +33,20 @@ PAPER_SUPPORT = 0.5
 """Of its score an evidence unit gives its neighbours, in the paper's closure."""
 
 
+def best(scores: Sequence[float], count: int, allowed: Allowed | None) -> list[int]:
+    """Give the indices of the highest scores above 0, the later one first among equals."""
+    found: Iterable[tuple[float, int]] = zip(scores, range(len(scores)), strict=True)
+    if allowed is not None:
+        found = (pair for pair in found if pair[0] > 0 and allowed(pair[1]))
+    return [index for score, index in heapq.nlargest(count, found) if score > 0]
+
+
 @dataclass(slots=True)
 class Ranking:
     """The outcome of a query over a corpus.
 
-    `own` is how far each unit's own words match, and `best` the highest share of what the
-    question's words could give that a unit has.
+    `own` is how far each unit's own words match, and `highest` the largest share of what
+    the question's words could give that a unit has.
     """
 
     corpus: Corpus
@@ -46,24 +54,22 @@ class Ranking:
     route: Route
     view: View
     scores: Sequence[float]
-    allowed: Allowed
-    best: float
+    allowed: Allowed | None
+    highest: float
     own: Sequence[float]
 
     def order(self) -> Iterator[int]:
         """Give the units that have a score, best first, newer ones first among equals."""
-        scores = self.scores
-        found = [i for i in range(len(scores)) if scores[i] > 0 and self.allowed(i)]
-        head = heapq.nsmallest(HEAD, found, key=lambda i: (-scores[i], -i))
+        head = best(self.scores, HEAD, self.allowed)
         yield from head
-        if len(found) > HEAD:
-            rest = set(head)
-            yield from sorted((i for i in found if i not in rest), key=lambda i: (-scores[i], -i))
+        if len(head) == HEAD:
+            # Almost nobody asks for more than the head; who does, pays for sorting all.
+            yield from best(self.scores, len(self.scores), self.allowed)[HEAD:]
 
     def score(self, index: int) -> float:
         """Give a unit's score, above 0 and below 1, comparable within a namespace."""
         highest = max(self.scores, default=0.0) or 1.0
-        return self.best * self.scores[index] / highest
+        return self.highest * self.scores[index] / highest
 
     def parts(self, index: int) -> Mapping[str, float]:
         """Give what each part added to a unit's score, or multiplied it with (`x part`)."""
@@ -80,7 +86,7 @@ def rank(
     asked_at: datetime | None = None,
     live: Live | None = None,
     similarities: Mapping[int, float] | None = None,
-    allowed: Allowed = lambda index: True,
+    allowed: Allowed | None = None,
 ) -> Ranking:
     """Rank the units of a corpus for a question.
 
@@ -103,7 +109,7 @@ def rank(
         view=view,
         scores=view.scores,
         allowed=allowed,
-        best=_best(corpus, question, view.raw),
+        highest=_best(corpus, question, view.raw),
         own=view.added["own"],
     )
     if config.routed:
@@ -127,12 +133,8 @@ def _best(corpus: Corpus, question: Question, raw: float) -> float:
 
 def _heads(ranking: Ranking, count: int) -> dict[int, float]:
     """Give the best units with their scores, the highest being 1."""
-    scores, allowed = ranking.view.scores, ranking.allowed
-    top = heapq.nlargest(
-        count,
-        (i for i, s in enumerate(scores) if s > 0 and allowed(i)),
-        key=lambda i: (scores[i], i),
-    )
+    scores = ranking.view.scores
+    top = best(scores, count, ranking.allowed)
     highest = scores[top[0]] if top else 1.0
     return {index: scores[index] / highest for index in top}
 
@@ -232,7 +234,7 @@ def _support(ranking: Ranking, config: Configuration) -> None:
     linked = graph.bridges(ranking.corpus, ranking.question, evidence, ranking.allowed)
     for index in near.keys() | linked.keys():
         support = max(near.get(index, 0.0), PAPER_SUPPORT * min(1.0, linked.get(index, 0.0)))
-        if index not in evidence and ranking.allowed(index):
+        if index not in evidence and (ranking.allowed is None or ranking.allowed(index)):
             ranking.view.scores[index] = max(ranking.view.scores[index], support)
 
 

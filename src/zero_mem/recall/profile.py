@@ -19,6 +19,10 @@ Answer: TypeAlias = Literal["time", "number", "person", "place", "list", "yes-no
 MAX_TERMS = 64
 """Of a longer question the rarest terms count."""
 
+MOST_OCCURRENCES = 8000
+"""And of these, the rarest first, as many as occur so often in all: the common ones decide
+little and cost most."""
+
 READ_CHARACTERS = 4000
 """Of a longer question so much is read for names and dates."""
 
@@ -131,11 +135,16 @@ def answer_type(text: str) -> Answer:
 
 
 def _weighed(corpus: Corpus, words: Collection[str]) -> Mapping[str, float]:
-    idf = {word: corpus.idf(word) for word in words if word in corpus.occurrences}
-    if len(idf) <= MAX_TERMS:
-        return idf
-    rarest = sorted(idf, key=lambda word: (-idf[word], word))[:MAX_TERMS]
-    return {word: idf[word] for word in rarest}
+    """Give the rarest words with their idf, as many as may be read."""
+    held = {word: len(corpus.occurrences[word][0]) for word in words if word in corpus.occurrences}
+    chosen: dict[str, float] = {}
+    read = 0
+    for word in sorted(held, key=lambda word: (held[word], word))[:MAX_TERMS]:
+        read += held[word]
+        if read > MOST_OCCURRENCES and len(chosen) > 1:
+            break
+        chosen[word] = corpus.idf(word)
+    return chosen
 
 
 def _named(text: str, names: Iterable[str]) -> Iterator[str]:
