@@ -169,7 +169,7 @@ class Memory:
         moment = self._clock()
         if moment.tzinfo is None:
             raise InvalidInput("the clock gives a time without a zone; it must be aware")
-        return moment.astimezone(UTC)
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
     def namespace(self, *segments: str, actor: str | None = None) -> Namespace:
         """Give the view of one namespace, such as `namespace("acme", "alice")`.

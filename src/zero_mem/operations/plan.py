@@ -7,7 +7,7 @@ the first), and hands the changes to the store at the end: all of them or none.
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -236,7 +236,7 @@ class Plan(Draft):
             self._take_id(request)
         now = self.now
         record = MemoryRecord(
-            uid=gone.record.uid if gone else secrets.token_hex(16),
+            uid=gone.record.uid if gone else os.urandom(16).hex(),
             memory_id=memory_id,
             namespace=self.row.path,
             form=request.form,

@@ -255,7 +255,10 @@ def save_request(content: object, **given: object) -> SaveRequest:
     Raises:
         InvalidInput: Naming the argument, what is wrong with it and what is accepted.
     """
-    fields: dict[str, Any] = {"content": check_body(content)}
+    body = check_body(content)
+    if not given:
+        return SaveRequest._make((body, *_PLAIN[1:]))
+    fields: dict[str, Any] = {"content": body}
     for name, value in given.items():
         if name not in _SAVE_CHECKS:
             raise InvalidInput(f"save has no argument {name!r}")
