@@ -159,8 +159,8 @@ class Draft:
         self.row.sequence += 1
         self.row.last_at = self._at
         old = before.record.content if before else None
-        parent = before.digest if before else ""
-        after = after._replace(sequence=self.row.sequence, parent=parent)
+        if before is not None:
+            after = after._replace(sequence=self.row.sequence, parent=before.digest)
         change = Change(
             operation=operation,
             group=self._group,

@@ -261,6 +261,7 @@ class Plan(Draft):
         after = Stored(
             record=record,
             position=gone.position if gone else self.row.new_position(),
+            sequence=self.row.sequence + 1,
             dedupe=dedupe,
             lifetime=request.expiry.micros,
         )
