@@ -151,9 +151,10 @@ def test_repeated_call_ids_are_told_apart(space: Namespace, wire_format: WireFor
 @pytest.mark.parametrize("call_id", ["", "x" * 1500, "../../etc/passwd", "a/b?c&d"])
 @each_format
 def test_any_call_id_will_do(space: Namespace, wire_format: WireFormat, call_id: str) -> None:
+    named: dict[str, Any] = {call_id: ("orders", {})}
     given = request(
         wire_format,
-        turn(wire_format, **{call_id: ("orders", {})}),
+        turn(wire_format, **named),
         results(wire_format, **{call_id: BODY}),
     )
     prepared = controller(space).prepare(given, wire_format)
@@ -200,7 +201,12 @@ def test_only_the_text_parts_of_a_list_are_replaced_in_place(space: Namespace) -
     link = {"type": "resource_link", "uri": "https://example.org/a", "name": "a"}
     thinking = {"type": "thinking", "thinking": f"[memo:1] {BODY}", "signature": "s1g"}
     cached = {"type": "ephemeral"}
-    blocks = [image, {"type": "text", "text": BODY, "cache_control": cached}, document, link]
+    blocks: list[dict[str, Any]] = [
+        image,
+        {"type": "text", "text": BODY, "cache_control": cached},
+        document,
+        link,
+    ]
     result = {
         "type": "tool_result",
         "tool_use_id": "c1",

@@ -38,8 +38,6 @@ said = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60
 call_ids = st.sampled_from(["", "c1", "c2", "c3", "x" * 1500])
 named_calls = st.tuples(st.sampled_from(["orders", "read"]), values)
 calls = st.dictionaries(call_ids, named_calls, max_size=3)
-    call_ids, st.tuples(st.sampled_from(["orders", "read"]), values), max_size=3
-)
 turns = st.lists(st.tuples(said, calls, st.lists(bodies, min_size=3, max_size=3)), max_size=6)
 
 

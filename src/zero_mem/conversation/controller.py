@@ -125,6 +125,7 @@ class MemoryController:
         self._policy = policy or ReferencePolicy()
         self._recall_reachable = recall_reachable
         self._schemas: Mapping[str, Any] = {}
+        self._own: frozenset[str] = frozenset()
         self._offloader()
 
     def _offloader(self) -> Offloader:
@@ -160,6 +161,7 @@ class MemoryController:
         """
         if self._mode == "observe":
             return request
+        self._own = self._persisted.own()
         hidden = self._persisted.hidden()
         restored = with_hidden(request, wire_format, hidden.get)
         collapsed = splice(restored, self._collapsing(steps(restored, wire_format)))
@@ -215,10 +217,12 @@ class MemoryController:
         }
 
     def _is_exempt(self, result: Result) -> bool:
-        """Tell whether a result is a memory tool's own answer (`recall:no-loop`)."""
-        if result.tool:
-            return result.tool in MEMORY_TOOLS
-        return self._persisted.call(content_key(result.call_id)) in MEMORY_TOOLS
+        """Tell whether a result is an answer of our own (`recall:no-loop`)."""
+        if result.tool in MEMORY_TOOLS:
+            return True
+        if not result.tool and content_key(result.call_id) in self._own:
+            return True
+        return _answer_key(result.call_id, *(site.text for site in result.parts)) in self._own
 
     def _decided(
         self,
@@ -319,7 +323,7 @@ class MemoryController:
 
     def _absorb_call(self, call: CallSite, output: _Output) -> None:
         if call.tool in MEMORY_TOOLS and self._recall_reachable:
-            self._persisted.note_call(content_key(call.call_id), call.tool)
+            self._persisted.note_own(content_key(call.call_id), call.tool)
             output.pieces[call.call_id] = self._tools.run(call.tool, call.arguments)
             return
         value, is_json = _arguments(call.arguments)
@@ -328,7 +332,9 @@ class MemoryController:
         expanded = expansion.arguments(value)
         if expansion.refused:
             output.refused.append(call.call_id)
-            output.pieces[call.call_id] = [Piece(text=_refusal(expansion.refused, output.shown))]
+            refusal = _refusal(expansion.refused, output.shown)
+            output.pieces[call.call_id] = [Piece(text=refusal)]
+            self._persisted.note_own(_answer_key(call.call_id, refusal), call.tool)
         elif expanded != value:
             text = isinstance(call.arguments, str) and is_json
             new = json_text(expanded) if text else expanded
@@ -461,6 +467,10 @@ def _tool_message(result: Result, site: TextSite) -> Message:
         tool=result.tool,
         is_error=result.is_error,
     )
+
+
+def _answer_key(call_id: str, *texts: str) -> str:
+    return content_key("answer", call_id, texts)
 
 
 def _call_key(call_id: str, arguments: Any) -> str:

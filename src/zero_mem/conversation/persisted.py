@@ -7,7 +7,7 @@
 | `shown` | a memory | why its handle stands in the conversation; goes with the memory |
 | `read` | a memory | that its body was read |
 | `written` | an expanded output | the provider's own form of it |
-| `call` | a call id | the memory tool that was called |
+| `own` | a call id, or one with an answer | the tool whose call was answered here |
 | `hidden`, `answer` | a turn | rounds that the host does not see; answers go with their memory |
 | `audit` | a number | what was passed by reference |
 | `log` | an event and its memory | purges that changed a prompt |
@@ -144,13 +144,13 @@ class Persisted:
         """Read the provider's own forms, by the key of the expanded one."""
         return {k: json.loads(v) for k, v in self._all("written").items() if v is not None}
 
-    def note_call(self, key: str, tool: str) -> None:
-        """Keep which memory tool a call went to, for results that come without their call."""
-        self._set("call", key, tool)
+    def note_own(self, key: str, tool: str) -> None:
+        """Keep that a result is our own answer, to a call of some tool."""
+        self._set("own", key, tool)
 
-    def call(self, key: str) -> str:
-        """Read which memory tool a call went to, "" where to none."""
-        return self._get("call", key) or ""
+    def own(self) -> frozenset[str]:
+        """Read the keys of our own answers."""
+        return frozenset(self._all("own"))
 
     # Hidden rounds
 
