@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ class Host:
         name = ("Async" if is_async else "") + (
             "Anthropic" if wire_format == "anthropic" else "OpenAI"
         )
-        self._open = lambda: getattr(vendor, name)(
+        self._open: Callable[[], Any] = lambda: getattr(vendor, name)(
             base_url=provider.url, api_key="not-a-key", max_retries=0
         )
         self._controller, self._rounds = controller, rounds
