@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from zero_mem import Memory, MemoryController
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.sites import splice
 
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20)),
@@ -129,3 +130,40 @@ def test_what_comes_back_is_what_the_provider_produced(
     prepared = MemoryController(space, conversation="c").prepare(given, wire_format)
     listed = [item for item in prepared[FIELD[wire_format]] if item.get("role") != "system"]
     assert json.dumps(listed[1 : 1 + len(own)]) == json.dumps(own)
+
+
+names = st.sampled_from(["role", "type", "content", "text", "id", "name", "arguments", "output"])
+words = st.sampled_from(["user", "tool", "tool_use", "message", "memory_read", "[memo:1]", "c1"])
+junk = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), words),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(names, inner, max_size=5)),
+    max_leaves=30,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every path into a body."""
+    inside: list[tuple[Any, Any]] = list(value.items()) if isinstance(value, dict) else []
+    inside += enumerate(value) if isinstance(value, list) else []
+    return [path, *(deep for step, each in inside for deep in places(each, (*path, step)))]
+
+
+@pytest.mark.req("controller:safe")
+@pytest.mark.parametrize("wire_format", FORMATS)
+@given(data=st.data(), wrong=junk)
+@settings(max_examples=100)
+def test_what_no_provider_would_take_passes_without_an_error(
+    wire_format: WireFormat, data: st.DataObject, wrong: Any
+) -> None:
+    subject = MemoryController(Memory.open("memory://").namespace("a"), conversation="c")
+    made = turn(wire_format, "see [memo:1]", c1=("orders", {"q": "[memo:1]"}))
+    for body in (
+        request(wire_format, user("go"), *made, results(wire_format, c1="[memo:1] " * 99)),
+        response(wire_format, made),
+    ):
+        place = data.draw(st.sampled_from(places(body)[1:]))
+        broken = splice(body, {place: wrong})
+        before = json.dumps(broken)
+        subject.prepare(broken, wire_format)
+        subject.absorb(broken, wire_format)
+        assert json.dumps(broken) == before

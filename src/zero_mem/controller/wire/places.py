@@ -6,20 +6,22 @@ bytes in every request. Answers to calls take the form of the vendor's tool resu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from zero_mem.controller.definitions import MEMORY_TOOLS, PREAMBLE, memory_definitions
+from zero_mem.controller.definitions import PREAMBLE, memory_definitions
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.sites import LIST_FIELD, items_of
 
 Body = Mapping[str, Any]
 
 
-def with_memory(request: Body, wire_format: WireFormat) -> dict[str, Any]:
+def with_memory(request: Body, wire_format: WireFormat) -> Body:
     """Add the preamble and the memory tools to a request that does not have them."""
-    own = request.get("tools")
-    tools = list(own) if isinstance(own, Sequence) else []
+    tools = _tools(request)
+    messages = request.get("messages")
+    if tools is None or (wire_format == "openai_chat" and not isinstance(messages, list | tuple)):
+        return request  # the provider will say what is wrong with it
     named = {tool_name(tool) for tool in tools}
     added = [tool for tool in memory_definitions(wire_format) if tool_name(tool) not in named]
     prepared = {**request, "tools": [*tools, *added]}
@@ -38,18 +40,19 @@ def tool_name(tool: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def offers_memory(request: Body) -> bool:
-    """Tell whether a request has the read tool among its tools."""
+def _tools(request: Body) -> list[Any] | None:
+    """Read the tools of a request; None where they are no list."""
     tools = request.get("tools")
-    listed = tools if isinstance(tools, Sequence) else []
-    return any(tool_name(tool) in MEMORY_TOOLS for tool in listed)
+    if isinstance(tools, list | tuple):
+        return list(tools)
+    # A client's own mark for "not given" is none of JSON's types.
+    return None if isinstance(tools, str | Mapping | int | float) else []
 
 
 def input_schemas(request: Body) -> dict[str, Any]:
     """Give the schema of each tool's arguments, by the tool's name."""
-    tools = request.get("tools")
-    schemas = {}
-    for tool in tools if isinstance(tools, Sequence) else []:
+    schemas: dict[str, Any] = {}
+    for tool in _tools(request) or []:
         if isinstance(tool, Mapping):
             inside = tool.get("function")
             shape = inside if isinstance(inside, Mapping) else tool
@@ -75,9 +78,9 @@ def _with_text(own: Any) -> Any:
     if isinstance(own, list | tuple):
         ours = {"type": "text", "text": PREAMBLE}
         return list(own) if ours in own else [*own, ours]
-    if not isinstance(own, str) or not own:
-        return PREAMBLE
-    return own if own.endswith(PREAMBLE) else f"{own}\n\n{PREAMBLE}"
+    if isinstance(own, str) and own:
+        return own if own.endswith(PREAMBLE) else f"{own}\n\n{PREAMBLE}"
+    return own if own and isinstance(own, Mapping | int | float) else PREAMBLE
 
 
 def response_items(response: Body, wire_format: WireFormat) -> list[Any]:

@@ -160,7 +160,7 @@ def text_sites(content: Any, path: Path) -> tuple[TextSite, ...]:
     return tuple(
         TextSite(path=(*path, i, "text"), text=part["text"])
         for i, part in _items(content)
-        if part.get("type") in _TEXT_TYPES and isinstance(part.get("text"), str)
+        if string(part.get("type")) in _TEXT_TYPES and isinstance(part.get("text"), str)
     )
 
 
@@ -241,7 +241,7 @@ def _is_produced(item: Mapping[str, Any]) -> bool:
 
 
 def _item(i: int, item: Mapping[str, Any]) -> Iterator[Step]:
-    if item.get("type") in _ITEM_RESULTS:
+    if string(item.get("type")) in _ITEM_RESULTS:
         yield Result(
             call_id=string(item.get("call_id")),
             tool="",
