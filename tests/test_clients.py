@@ -259,6 +259,8 @@ def test_what_a_client_with_memory_cannot_do_it_refuses(space: Namespace) -> Non
         assert wrapped.api_key == "not-a-key"
         assert wrapped.models is client.models
         with pytest.raises(InvalidInput, match="does not stream"):
+            wrapped.with_options(timeout=1).responses.create(model="m", input="", stream=True)
+        with pytest.raises(InvalidInput, match="does not stream"):
             wrapped.chat.completions.create(model="m", messages=[], stream=True)
         with pytest.raises(InvalidInput, match="parse"):
             wrapped.chat.completions.parse(model="m", messages=[])

@@ -313,6 +313,38 @@ def test_a_purge_reaches_the_prompt_and_is_logged_once(
     assert space.count() == 0
 
 
+@pytest.mark.req("controller:offload", "limits:overflow")
+def test_where_the_store_refuses_a_result_stays_and_that_is_final(space: Namespace) -> None:
+    space.configure(kind="tool_result", max_memory_items=1, overflow="refuse")
+    taken = space.save("in the way", kind="tool_result").memory_id
+    first = controller(space).prepare(listing("openai_chat"), "openai_chat")
+    assert result_texts(dict(first), "openai_chat") == [BODY]
+    space.delete(taken)
+    assert controller(space).prepare(listing("openai_chat"), "openai_chat") == first
+
+
+@pytest.mark.req("inspect:prompt")
+@each_format
+def test_a_prompt_can_be_shown_with_the_reason_for_every_token_of_memory(
+    space: Namespace, wire_format: WireFormat
+) -> None:
+    subject = controller(space, max_extract=100, share=0.25)
+    given = listing(wire_format)
+    shown = result_texts(dict(subject.prepare(given, wire_format)), wire_format)[0]
+    memory_id = handles.find(shown)[0].references[0].memory_id
+    read = subject.run_memory_call(READ_TOOL, {"id": memory_id, "lines": "1"})
+    later = [turn(wire_format, c2=(READ_TOOL, {})), results(wire_format, c2=read)]
+    longer = request(wire_format, *given[FIELD[wire_format]], *later)
+    early, late = (controller(space).inspect(r, wire_format) for r in (given, longer))
+    assert [span for span in late if span in early] == early
+    reasons = [span.reason for span in late]
+    assert reasons[:4] == ["definition of a memory tool"] * 4
+    assert reasons.count("preamble") == 1
+    assert "".join(s.text for s in early if s.memory_id == memory_id) == shown
+    assert [s.text for s in late if s.reason == "answer of a memory tool"] == [read]
+    assert all(span.tokens == TOKENS.count(span.text) for span in late)
+
+
 # By reference
 
 

@@ -29,8 +29,10 @@ _CREATES: Final[Mapping[tuple[str, ...], WireFormat]] = {
     ("chat", "completions", "create"): "openai_chat",
     ("responses", "create"): "openai_responses",
     ("messages", "create"): "anthropic",
+    ("beta", "messages", "create"): "anthropic",
 }
 _UNWRAPPED: Final = frozenset({"stream", "parse", "with_raw_response", "with_streaming_response"})
+_COPIES: Final = frozenset({"with_options", "copy"})
 _READ_FIELDS: Final = ("messages", "input", "system", "tools")
 
 
@@ -186,5 +188,7 @@ class _Resource:
                 f"{name} has no memory; use create, or prepare and absorb of the controller"
             )
         found = getattr(self._target, name)
+        if not self._path and name in _COPIES:
+            return lambda **options: _Resource(found(**options), (), self._caller)
         on_the_way = any(create[: len(path)] == path for create in _CREATES)
         return _Resource(found, path, self._caller) if on_the_way else found

@@ -49,10 +49,12 @@ from zero_mem.controller.wire.sites import (
     steps,
 )
 from zero_mem.conversation.audit import Passed, passed_of
+from zero_mem.conversation.inspection import definition_spans, prompt_spans
 from zero_mem.conversation.persisted import Inserted, Persisted
 from zero_mem.conversation.tools import MemoryTools
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.handles import Reference
+from zero_mem.prompts import Span
 from zero_mem.space import Namespace
 from zero_mem.types import Body
 
@@ -252,18 +254,22 @@ class MemoryController:
 
     def _decide(self, offloader: Offloader, key: str, message: Message) -> dict[str, Inserted]:
         memory_id = self._persisted.save_result(key, message.text, tool=message.tool)
-        if memory_id is None:  # empty, or nothing that a store can keep
-            offloader.adopt(message, message.text)
-            return {}
-        insertion = offloader.insert(message, memory_id)
-        if insertion.receipt:
-            self._persisted.show(memory_id, "receipt")
-        inserted = Inserted(
-            memory_id=memory_id,
-            text=None if insertion.text == message.text else insertion.text,
-            call=content_key(message.call_id),
-        )
-        self._persisted.insert(key, inserted)
+        if not memory_id:  # nothing to keep, or no room to keep it
+            text = handles.escape(message.text)
+            offloader.adopt(message, text)
+            inserted = Inserted(memory_id="", text=text, call=content_key(message.call_id))
+        else:
+            insertion = offloader.insert(message, memory_id)
+            if insertion.receipt:
+                self._persisted.show(memory_id, "receipt")
+            inserted = Inserted(
+                memory_id=memory_id,
+                text=None if insertion.text == message.text else insertion.text,
+                call=content_key(message.call_id),
+                spans=tuple((span.start, span.end, span.reason) for span in insertion.spans),
+            )
+        if memory_id is not None:
+            self._persisted.insert(key, inserted)
         return {key: inserted}
 
     def _without_purged(self, history: Sequence[Step]) -> dict[Path, str]:
@@ -382,6 +388,22 @@ class MemoryController:
         return Expansion(resolve=resolve, places=places)
 
     # Accounts
+
+    def inspect(self, request: Request, wire_format: WireFormat) -> list[Span]:
+        """Show a prompt that was sent, each run of its text with the reason why it is there.
+
+        Args:
+            request: The host's request of that turn; what was decided later does not show.
+            wire_format: As in `prepare`.
+
+        Returns:
+            The tool definitions of ours, then all text in order.
+        """
+        prepared = self.prepare(request, wire_format)
+        by_text = {i.text: i for i in self._persisted.insertions().values() if i.text}
+        history = steps(prepared, wire_format)
+        spans = prompt_spans(history, by_text, self._is_exempt, self._space.memory.tokenizer)
+        return [*definition_spans(prepared, self._space.memory.tokenizer), *spans]
 
     def show(self, *memory_ids: str | int) -> None:
         """Allow handles that the host itself put into the conversation to be expanded."""

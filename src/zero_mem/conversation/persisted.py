@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zero_mem.controller.rounds import Answered, Hidden, Piece
-from zero_mem.errors import InvalidInput, NotFound
+from zero_mem.errors import InvalidInput, LimitReached, NotFound
 from zero_mem.operations.requests import check_name
 from zero_mem.space import Namespace
 
@@ -33,13 +33,15 @@ _LONGEST = 200
 class Inserted:
     """What stands in the place of a result.
 
-    `text` is None where the result stands as it is, `call` names its call; `purged` tells that
-    the memory was erased, so nothing of the result may stand there any more.
+    `memory_id` is "" where the store had no room for it. `text` is None where the result stands
+    as it is, `call` names its call, `spans` are stretches (start, end) of the text with their
+    reasons; `purged` tells that the memory was erased, so nothing of it may stand there any more.
     """
 
     memory_id: str
     text: str | None = None
     call: str = ""
+    spans: tuple[tuple[int, int, str], ...] = ()
     purged: bool = False
 
 
@@ -87,7 +89,12 @@ class Persisted:
         }
 
     def save_result(self, key: str, text: str, *, tool: str) -> str | None:
-        """Save a result once, held for the conversation; None where it has nothing to keep."""
+        """Save a result once, held for the conversation.
+
+        Returns:
+            The memory's id; "" where the store has no room and refuses, which is final too;
+            None where there is nothing that a store can keep.
+        """
         known = self._get("result", key)
         if known is not None:
             return known
@@ -103,14 +110,18 @@ class Persisted:
             )
         except InvalidInput:
             return None
+        except LimitReached:
+            self._set("result", key, "")
+            return ""
         self._set("result", key, receipt.memory_id)
         return receipt.memory_id
 
     def insert(self, key: str, inserted: Inserted) -> None:
         """Make what stands in the place of a result final."""
-        value = json.dumps({"text": inserted.text, "call": inserted.call})
+        fields = {"text": inserted.text, "call": inserted.call, "spans": inserted.spans}
+        value = json.dumps(fields)
         try:
-            self._set("insert", key, value, inserted.memory_id)
+            self._set("insert", key, value, inserted.memory_id or None)
         except NotFound:  # it ended between the save and now
             self._set("insert", key, value)
 
@@ -217,7 +228,9 @@ class Persisted:
 def _inserted(memory_id: str, value: str | None) -> Inserted:
     if value is None:
         return Inserted(memory_id=memory_id, purged=True)
-    return Inserted(memory_id=memory_id, **json.loads(value))
+    fields = json.loads(value)
+    spans = tuple((start, end, reason) for start, end, reason in fields.pop("spans"))
+    return Inserted(memory_id=memory_id, spans=spans, **fields)
 
 
 def _hidden(fields: Mapping[str, Any], answers: Mapping[str, str | None]) -> Hidden:
