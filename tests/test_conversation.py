@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +161,25 @@ def test_any_call_id_will_do(space: Namespace, wire_format: WireFormat, call_id:
     )
     prepared = controller(space).prepare(given, wire_format)
     assert space.get(only_handle(result_texts(dict(prepared), wire_format))).text == BODY
+
+
+@pytest.mark.req("controller:offload", "op:idempotency")
+@each_format
+def test_two_at_once_decide_the_same(tmp_path: Path, wire_format: WireFormat) -> None:
+    url = f"sqlite:///{tmp_path / 'agent.db'}"
+    start = threading.Barrier(2)
+
+    def prepare(_: int) -> str:
+        with Memory.open(url) as memory:
+            subject = controller(memory.namespace("a"))
+            start.wait()
+            return json.dumps(subject.prepare(listing(wire_format), wire_format))
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(prepare, range(2))
+    assert first == second
+    with Memory.open(url) as memory:
+        assert memory.namespace("a").count() == 1
 
 
 @pytest.mark.req("controller:offload")
