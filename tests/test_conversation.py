@@ -398,6 +398,30 @@ def test_a_handle_in_arguments_is_put_in_and_collapsed_when_the_turn_comes_back(
 
 
 @pytest.mark.req("controller:by-reference")
+@each_format
+def test_what_the_model_wrote_itself_is_not_taken_for_what_was_expanded(
+    space: Namespace, wire_format: WireFormat
+) -> None:
+    space.save("red", memory_id="7")
+    subject = controller(space)
+    subject.show("7")
+    items: list[Any] = []
+    produced = []
+    for to in ("red", "[memo:7]", "red"):
+        items.append(user("Which?"))
+        subject.prepare(request(wire_format, *items), wire_format)
+        own = turn(wire_format, to, c1=("orders", {"to": to}))
+        produced += own
+        subject.absorb(response(wire_format, own), wire_format)
+        items += [turn(wire_format, "red", c1=("orders", {"to": "red"}))]
+        items += [results(wire_format, c1="done")]
+    sent = controller(space).prepare(request(wire_format, *items), wire_format)
+    is_turn = ("assistant", "function_call")
+    turns = [i for i in sent[FIELD[wire_format]] if i.get("role", i.get("type")) in is_turn]
+    assert turns == produced
+
+
+@pytest.mark.req("controller:by-reference")
 def test_the_audit_has_both_forms_and_a_purge_reaches_it(space: Namespace) -> None:
     subject = controller(space)
     prepared = subject.prepare(listing("anthropic"), "anthropic")

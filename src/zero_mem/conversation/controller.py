@@ -12,7 +12,8 @@ decided is in the store: a restart, another process or a replay gives the same b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -128,6 +129,7 @@ class MemoryController:
         self._recall_reachable = recall_reachable
         self._schemas: Mapping[str, Any] = {}
         self._own: frozenset[str] = frozenset()
+        self._seen: Counter[str] = Counter()
         self._offloader()
 
     def _offloader(self) -> Offloader:
@@ -175,18 +177,20 @@ class MemoryController:
     def _collapsing(self, history: Iterable[Step]) -> dict[Path, Any]:
         """Find the outputs that were expanded, and the provider's own form of each."""
         written = self._persisted.written()
+        self._seen.clear()
         edits: dict[Path, Any] = {}
-        for turn in history if written else ():
+        for turn in history:
             if isinstance(turn, Turn):
-                for call in turn.calls:
-                    own = written.get(_call_key(call.call_id, call.arguments))
+                for path, key in _output_keys(turn):
+                    own = written.get(self._numbered(key))
                     if own is not None:
-                        edits[call.path] = own["written"]
-                for site in turn.texts:
-                    own = written.get(content_key("text", site.text))
-                    if own is not None:
-                        edits[site.path] = own["written"]
+                        edits[path] = own["written"]
         return edits
+
+    def _numbered(self, key: str) -> str:
+        """Tell equal outputs apart: one may have been expanded, the next written so."""
+        self._seen[key] += 1
+        return f"{key}:{self._seen[key] - 1}"
 
     def _insertions(self, history: Sequence[Step]) -> dict[Path, str]:
         known = self._persisted.insertions()
@@ -336,6 +340,7 @@ class MemoryController:
         places = frozenset(text_places(value, self._schemas.get(call.tool)))
         expansion = self._expansion(output.shown, call.tool, places)
         expanded = expansion.arguments(value)
+        key = self._numbered(_call_key(call.call_id, value if expansion.refused else expanded))
         if expansion.refused:
             output.refused.append(call.call_id)
             refusal = _refusal(expansion.refused, output.shown)
@@ -345,20 +350,17 @@ class MemoryController:
             text = isinstance(call.arguments, str) and is_json
             new = json_text(expanded) if text else expanded
             output.edits[call.path] = new
-            self._keep(call, new, expansion)
-
-    def _keep(self, call: CallSite, expanded: Any, expansion: Expansion) -> None:
-        written = {"written": call.arguments}
-        self._persisted.expanded(_call_key(call.call_id, expanded), written)
-        self._passed(call.tool, call.arguments, expansion)
+            self._persisted.expanded(key, {"written": call.arguments})
+            self._passed(call.tool, call.arguments, expansion)
 
     def _absorb_text(self, site: TextSite, output: _Output) -> None:
         self._count_claims(site.text, output)
         expansion = self._expansion(output.shown, None)
         expanded = expansion.text(site.text)
+        key = self._numbered(_text_key(expanded))
         if expanded != site.text:
             output.edits[site.path] = expanded
-            self._persisted.expanded(content_key("text", expanded), {"written": site.text})
+            self._persisted.expanded(key, {"written": site.text})
             self._passed("", site.text, expansion)
 
     def _count_claims(self, text: str, output: _Output) -> None:
@@ -495,9 +497,20 @@ def _answer_key(call_id: str, *texts: str) -> str:
     return content_key("answer", call_id, texts)
 
 
+def _output_keys(turn: Turn) -> Iterator[tuple[Path, str]]:
+    """Name what of a turn may have been expanded, in the order in which it is absorbed."""
+    for call in turn.calls:
+        yield call.path, _call_key(call.call_id, _arguments(call.arguments)[0])
+    for site in turn.texts:
+        yield site.path, _text_key(site.text)
+
+
 def _call_key(call_id: str, arguments: Any) -> str:
-    value, _ = _arguments(arguments)
-    return content_key("arguments", call_id, value)
+    return content_key("arguments", call_id, arguments)
+
+
+def _text_key(text: str) -> str:
+    return content_key("text", text)
 
 
 def _arguments(given: Any) -> tuple[Any, bool]:
