@@ -63,6 +63,11 @@ def content_key(*parts: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
 
 
+def answer_key(call_id: str, *texts: str) -> str:
+    """Name an answer of ours to a call."""
+    return content_key("answer", call_id, texts)
+
+
 def turn_key(turn: Turn, seen: Counter[str]) -> str:
     """Name a visible turn: by its calls, else by its text, and which of its like it is."""
     calls = [call.call_id for call in turn.calls]
