@@ -326,9 +326,10 @@ def test_a_purge_reaches_the_prompt_and_is_logged_once(
         turn(wire_format, c2=(READ_TOOL, {"id": memory_id})),
         results(wire_format, c2=read),
     )
+    kept = subject.prepare(longer, wire_format)
     space.purge(memory_id)
-    for _ in range(2):
-        prepared = dict(subject.prepare(longer, wire_format))
+    for history in (longer, kept):
+        prepared = dict(subject.prepare(history, wire_format))
         assert result_texts(prepared, wire_format) == [f"[memo:{memory_id}] purged"] * 2
     assert subject.purged() == [memory_id]
     assert space.count() == 0

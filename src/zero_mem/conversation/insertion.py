@@ -60,8 +60,7 @@ class Insertions:
         self._own = self._persisted.own()
         known = self._persisted.insertions()
         keyed = _keyed(history)
-        settled = known.keys() | self._already_prepared(keyed, known)
-        new = [result for key, (result, _) in keyed.items() if key not in settled]
+        new = [result for key, (result, _) in keyed.items() if key not in known]
         if self._decides and not all(map(self.is_exempt, new)):
             known = {**known, **self._decided(history, keyed, known)}
         edits = {
@@ -77,15 +76,6 @@ class Insertions:
             self._persisted.log(PURGED, inserted.memory_id)
             return f"{handles.render(inserted.memory_id)} {PURGED}"
         return site.text if inserted.text is None else inserted.text
-
-    def _already_prepared(self, keyed: Keyed, known: Mapping[str, Inserted]) -> set[str]:
-        """Find the results of a history that was prepared before: they hold what we inserted."""
-        ours = {(inserted.call, inserted.text) for inserted in known.values() if inserted.text}
-        return {
-            key
-            for key, (result, site) in keyed.items()
-            if (content_key(result.call_id), site.text) in ours
-        }
 
     def is_exempt(self, result: Result) -> bool:
         """Tell whether a result is an answer of our own (`recall:no-loop`)."""
@@ -105,28 +95,27 @@ class Insertions:
         offloader = self._offloader()
         decided: dict[str, Inserted] = {}
         keys = iter(keyed)
-        prepared = self._already_prepared(keyed, known)
         for step in history:
-            if isinstance(step, Result):
-                for site in step.parts:
-                    key = next(keys)
-                    message = _tool_message(step, site)
-                    if key in prepared or self.is_exempt(step):
-                        offloader.adopt(message, site.text)
-                    elif key in known:
-                        offloader.adopt(message, self._inserted(known[key], site))
-                    else:
-                        decided.update(self._decide(offloader, key, message))
-            else:
+            if not isinstance(step, Result):
                 offloader.observe(step.message() if isinstance(step, Turn) else step)
+                continue
+            for place, site in enumerate(step.parts):
+                key = next(keys)
+                message = _tool_message(step, site)
+                if self.is_exempt(step):
+                    offloader.adopt(message, site.text)
+                elif key in known:
+                    offloader.adopt(message, self._inserted(known[key], site))
+                else:
+                    decided[key] = self._decide(offloader, key, place, message)
         return decided
 
-    def _decide(self, offloader: Offloader, key: str, message: Message) -> dict[str, Inserted]:
+    def _decide(self, offloader: Offloader, key: str, place: int, message: Message) -> Inserted:
         memory_id = self._persisted.save_result(key, message.text, tool=message.tool)
         if not memory_id:  # nothing to keep, or no room to keep it
             text = handles.escape(message.text)
             offloader.adopt(message, text)
-            inserted = Inserted(memory_id="", text=text, call=content_key(message.call_id))
+            inserted = Inserted(memory_id="", text=text)
         else:
             insertion = offloader.insert(message, memory_id)
             if insertion.receipt:
@@ -134,12 +123,15 @@ class Insertions:
             inserted = Inserted(
                 memory_id=memory_id,
                 text=None if insertion.text == message.text else insertion.text,
-                call=content_key(message.call_id),
                 spans=tuple((span.start, span.end, span.reason) for span in insertion.spans),
             )
         if memory_id is not None:
             self._persisted.insert(key, inserted)
-        return {key: inserted}
+            if inserted.text is not None:
+                # A host that keeps the prepared history sends our text for the result.
+                ours = _key(message.call_id, place, inserted.text)
+                self._persisted.insert(ours, Inserted(memory_id=memory_id))
+        return inserted
 
     def _without_purged(self, history: Sequence[Step]) -> dict[Path, str]:
         """Take what was purged out of earlier answers of the memory tools."""
@@ -159,14 +151,17 @@ class Insertions:
 def _keyed(history: Iterable[Step]) -> dict[str, tuple[Result, TextSite]]:
     """Name each text of a result by its call id, content, part, and which of its like it is."""
     keyed: dict[str, tuple[Result, TextSite]] = {}
-    for step in history:
-        for place, site in enumerate(step.parts if isinstance(step, Result) else ()):
-            assert isinstance(step, Result)
+    for result in (step for step in history if isinstance(step, Result)):
+        for place, site in enumerate(result.parts):
             occurrence = 0
-            while (key := content_key(step.call_id, place, site.text, occurrence)) in keyed:
+            while (key := _key(result.call_id, place, site.text, occurrence)) in keyed:
                 occurrence += 1
-            keyed[key] = (step, site)
+            keyed[key] = (result, site)
     return keyed
+
+
+def _key(call_id: str, place: int, text: str, occurrence: int = 0) -> str:
+    return content_key(call_id, place, text, occurrence)
 
 
 def _tool_message(result: Result, site: TextSite) -> Message:

@@ -34,13 +34,12 @@ class Inserted:
     """What stands in the place of a result.
 
     `memory_id` is "" where the store had no room for it. `text` is None where the result stands
-    as it is, `call` names its call, `spans` are stretches (start, end) of the text with their
-    reasons; `purged` tells that the memory was erased, so nothing of it may stand there any more.
+    as it is; `spans` are stretches (start, end) of the text with their reasons; `purged` tells that
+    the memory was erased, so nothing of it may stand there any more.
     """
 
     memory_id: str
     text: str | None = None
-    call: str = ""
     spans: tuple[tuple[int, int, str], ...] = ()
     purged: bool = False
 
@@ -118,8 +117,9 @@ class Persisted:
 
     def insert(self, key: str, inserted: Inserted) -> None:
         """Make what stands in the place of a result final."""
-        fields = {"text": inserted.text, "call": inserted.call, "spans": inserted.spans}
-        value = json.dumps(fields)
+        value = json.dumps({"text": inserted.text, "spans": inserted.spans})
+        if self._get("result", key) is None:
+            self._set("result", key, inserted.memory_id)
         try:
             self._set("insert", key, value, inserted.memory_id or None)
         except NotFound:  # it ended between the save and now
@@ -229,8 +229,8 @@ def _inserted(memory_id: str, value: str | None) -> Inserted:
     if value is None:
         return Inserted(memory_id=memory_id, purged=True)
     fields = json.loads(value)
-    spans = tuple((start, end, reason) for start, end, reason in fields.pop("spans"))
-    return Inserted(memory_id=memory_id, spans=spans, **fields)
+    spans = tuple((start, end, reason) for start, end, reason in fields["spans"])
+    return Inserted(memory_id=memory_id, text=fields["text"], spans=spans)
 
 
 def _hidden(fields: Mapping[str, Any], answers: Mapping[str, str | None]) -> Hidden:
