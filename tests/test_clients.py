@@ -266,6 +266,18 @@ def test_what_a_client_with_memory_cannot_do_it_refuses(space: Namespace) -> Non
             wrapped.chat.completions.parse(model="m", messages=[])
 
 
+@pytest.mark.req("controller:safe")
+def test_messages_may_be_an_iterator_and_a_response_without_choices_passes(
+    space: Namespace, provider: ScriptedProvider
+) -> None:
+    provider.script = [{**answer("openai_chat", "x"), "choices": []}]
+    with openai.OpenAI(base_url=provider.url, api_key="not-a-key") as client:
+        wrapped = with_memory(client, controller(space))
+        told = wrapped.chat.completions.create(model="m", messages=iter([user("Hello")]))
+    assert told.choices == []
+    assert provider.requests[-1]["messages"][-1] == user("Hello")
+
+
 @pytest.mark.req("controller:offload")
 def test_a_response_has_the_clients_own_type(space: Namespace, provider: ScriptedProvider) -> None:
     space.save("red", memory_id="7")

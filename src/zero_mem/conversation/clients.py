@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.rounds import Answered, Hidden
 from zero_mem.controller.wire.places import follow_up, response_items, without_calls
 from zero_mem.conversation.controller import MemoryController
+from zero_mem.conversation.outputs import Absorbed
 from zero_mem.errors import InvalidInput, LimitReached
 
 Exchange: TypeAlias = Generator[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
@@ -58,27 +59,35 @@ def exchange(
     Raises:
         LimitReached: The model used only its memory in every one of the rounds.
     """
-    current, before, usage = request, [], None
+    current, usage = request, None
+    before: list[Answered] = []
     for _ in range(rounds):
         response = yield controller.prepare(current, wire_format)
         absorbed = controller.absorb(response, wire_format)
         usage = _summed(usage, response.get("usage"))
-        answered = Answered(
-            turn=tuple(response_items(response, wire_format)), pieces=absorbed.pieces
-        )
-        if absorbed.all_ours:
+        answered = _answered(response, absorbed, wire_format)
+        if answered is not None and absorbed.all_ours:
             before.append(answered)
             current = follow_up(current, response, answered.answers, wire_format)
             continue
         visible: Mapping[str, Any] = absorbed.response
-        if absorbed.answers:
-            visible = without_calls(visible, wire_format, absorbed.answers)
-        if before or absorbed.answers:
+        if answered is not None:
+            visible = without_calls(visible, wire_format, answered.answers)
+        if before or answered is not None:
             visible = {**visible, "usage": usage}
-            hidden = Hidden(before=tuple(before), cut=answered if absorbed.answers else None)
+            hidden = Hidden(before=tuple(before), cut=answered)
             controller.hide(request, visible, hidden, wire_format)
         return visible
     raise LimitReached(f"the model used its memory in {rounds} rounds and gave no answer")
+
+
+def _answered(
+    response: Mapping[str, Any], absorbed: Absorbed, wire_format: WireFormat
+) -> Answered | None:
+    """Keep a turn with our answers to it; None where it had no call for us."""
+    if not absorbed.pieces:
+        return None
+    return Answered(turn=tuple(response_items(response, wire_format)), pieces=absorbed.pieces)
 
 
 def _summed(one: Any, other: Any) -> Any:
@@ -161,7 +170,7 @@ def _plain(value: Any) -> Any:
         return value.to_dict(mode="json")
     if isinstance(value, Mapping):
         return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Iterator):
         return [_plain(each) for each in value]
     return value
 

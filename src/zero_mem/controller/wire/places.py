@@ -132,7 +132,7 @@ def without_calls(
     if wire_format == "openai_chat":
         first, *others = response["choices"]
         message = first["message"]
-        kept = [call for call in message["tool_calls"] if call["id"] not in call_ids]
+        kept = [call for call in message["tool_calls"] if call.get("id") not in call_ids]
         shown = {**first, "message": {**message, "tool_calls": kept}}
         return {**response, "choices": [shown, *others]}
     field, name = ("output", "call_id") if wire_format == "openai_responses" else ("content", "id")
