@@ -9,9 +9,9 @@
 | `written` | an expanded output | the provider's own form of it |
 | `own` | a call id, or one with an answer | the tool whose call was answered here |
 | `hidden`, `answer` | a turn | rounds that the host does not see; answers go with their memory |
-| `audit` | a number | what was passed by reference |
+| `audit` | a number and its content | what was passed by reference |
 | `log` | an event and its memory | purges that changed a prompt |
-| `claim` | a number | a memory of which something was said though it was not read |
+| `claim` | a number and its content | a memory of which something was said though it was not read |
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zero_mem.controller.rounds import Answered, Hidden, Piece
+from zero_mem.controller.rounds import Answered, Hidden, Piece, content_key
 from zero_mem.errors import InvalidInput, LimitReached, NotFound
 from zero_mem.operations.requests import check_name
 from zero_mem.space import Namespace
@@ -69,7 +69,9 @@ class Persisted:
         self._space.decide(self._scope(what), key, value, memory_id=memory_id)
 
     def _append(self, what: str, fields: Mapping[str, Any]) -> None:
-        self._set(what, str(len(self._all(what))), json.dumps(fields))
+        # Two writers at once may count the same number; their entries differ.
+        number = len(self._all(what))
+        self._set(what, f"{number}:{content_key(fields)}", json.dumps(fields))
 
     def _list(self, what: str) -> Iterator[dict[str, Any]]:
         for value in self._all(what).values():
