@@ -15,7 +15,9 @@ from typer.testing import CliRunner, Result
 
 from zero_mem import Memory
 from zero_mem.cli.app import app
-from zero_mem.cli.replaying import with_json_target
+from zero_mem.cli.replaying import STRATEGIES, with_json_target
+from zero_mem.ledger.prices import DEFAULT_MODEL
+from zero_mem.replay.strategies import BUDGETS, every_strategy
 
 pytestmark = pytest.mark.req("pkg:cli", "ledger:compare")
 
@@ -77,9 +79,11 @@ def test_the_long_sample_is_worth_it_and_every_value_is_reachable() -> None:
 def test_nothing_is_kept_unless_a_store_is_named(folder: Path) -> None:
     run("replay", SHORT, "--json")
     assert list(folder.iterdir()) == []
-    run("replay", SHORT, "--store", "sqlite:///kept.db")
+    kept = ("--store", "sqlite:///kept.db")
+    assert "kept.db, 1 namespace: replay/run-1\n" in run("replay", SHORT, *kept).stderr
+    assert result(SHORT, *kept)["namespaces"] == ["replay/run-2"]
     with Memory.open("sqlite:///kept.db") as memory:
-        assert memory.subtree("replay").count() > 0
+        assert memory.subtree("replay").namespaces() == [("replay", "run-1"), ("replay", "run-2")]
     assert not (folder / "never-touched.db").exists()
 
 
@@ -122,10 +126,14 @@ def test_what_cannot_be_read_is_said_with_its_place_and_the_rest_goes_on(folder:
     (folder / "runs.jsonl").write_text(f'{messages}\n{{"cut": \n{messages}\n')
     with gzip.open(folder / "more.jsonl.gz", "wt") as file:
         file.write(messages + "\n")
-    done = run("replay", "runs.jsonl", "more.jsonl.gz", "missing.json")
+    run("replay", "runs.jsonl", "more.jsonl.gz")
+    done = run("replay", "runs.jsonl", "more.jsonl.gz", "missing.json", code=7)
     assert "runs.jsonl:2: " in done.stderr
     assert "missing.json: " in done.stderr
-    found = result("runs.jsonl", "more.jsonl.gz", "missing.json")
+    assert done.stderr.endswith("zero-mem: 1 file could not be read\n")
+    as_json = run("replay", "runs.jsonl", "more.jsonl.gz", "missing.json", "--json", code=7)
+    assert json.loads(as_json.stderr)["error"] == "PartlyDone"
+    found = json.loads(as_json.stdout)
     assert found["runs"]["runs"] == 3
     assert [defect["file"] for defect in found["defects"]] == ["runs.jsonl", "missing.json"]
 
@@ -153,7 +161,38 @@ def test_a_wrong_call_ends_with_2_and_says_why(
     done = run("replay", *arguments, code=2)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
-    assert list(folder.glob("*.part")) == []
+    assert [path.name for path in folder.iterdir()] == ["empty.json"]
+
+
+@pytest.mark.req("pkg:errors")
+@pytest.mark.parametrize("target", [["--json"], ["--json", "out.json"]])
+def test_with_json_an_error_is_one_line_of_json(target: list[str]) -> None:
+    for arguments in (["bad"], [SHORT, "--strategy", "magic"], [SHORT, "--nope"]):
+        done = run("replay", *arguments, *target, code=2)
+        assert json.loads(done.stderr).keys() == {"error", "message"}
+        assert done.stdout == ""
+
+
+def test_the_help_has_the_names_and_the_defaults() -> None:
+    text = " ".join(run("replay", "--help").stdout.split())
+    assert tuple(dict.fromkeys(each.name for each in every_strategy())) == STRATEGIES
+    assert ", ".join(STRATEGIES) in text
+    assert " and ".join(", ".join(map(str, BUDGETS)).rsplit(", ", 1)) in text
+    assert f"By default {DEFAULT_MODEL}." in text
+
+
+def test_zero_mem_may_be_written_as_the_package_is() -> None:
+    by_name, by_package = (result(SHORT, "--strategy", n) for n in ("zero_mem", "zero-mem"))
+    assert by_name["strategies"] == by_package["strategies"] != []
+
+
+def test_a_transcript_comes_from_stdin() -> None:
+    given = Path(SHORT).read_bytes()
+    done = CliRunner().invoke(app, ["replay", "-", "--json"], input=given)
+    assert json.loads(done.stdout)["runs"] == result(SHORT)["runs"]
+    broken = CliRunner().invoke(app, ["replay", "-"], input="no JSON")
+    assert (broken.exit_code, broken.stderr[:17]) == (2, "zero-mem: stdin: ")
+    assert CliRunner().invoke(app, ["replay", "-", "-"], input=given).exit_code == 2
 
 
 def test_prices_come_by_name_or_from_a_file(folder: Path) -> None:
@@ -173,7 +212,9 @@ def test_an_unknown_vocabulary_is_marked_as_an_estimate() -> None:
         True,
         False,
     )
-    assert "estimated, on the safe side" in run("replay", SHORT, "--encoding", "some-model").stdout
+    done = run("replay", SHORT, "--encoding", "some-model")
+    assert "estimated, on the safe side" in done.stdout
+    assert "tokens of 'some-model' can't be counted here" in done.stderr
 
 
 @pytest.mark.parametrize(

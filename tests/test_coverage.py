@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from conftest import json_lines
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zero_mem.controller.messages import Message, ToolCall
 from zero_mem.replay.coverage import (
@@ -15,14 +17,13 @@ from zero_mem.replay.coverage import (
     History,
     Part,
     Tally,
-    argument_values,
     cost,
     judge,
     price,
     read_of,
-    stands,
-    text_values,
 )
+from zero_mem.replay.transcripts import read
+from zero_mem.replay.values import argument_values, stands, text_values
 
 pytestmark = pytest.mark.req("ledger:compare")
 
@@ -73,6 +74,152 @@ def test_json_values_are_strings_of_three_and_numbers_of_two_digits_once() -> No
 def test_text_values_are_paths_and_telling_identifiers() -> None:
     command = "sed -n 5p src/app/core.py | grep get_user; echo plainword HttpServer x1 utf8_x"
     assert text_values(command) == ["src/app/core.py", "get_user", "HttpServer", "utf8_x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values"),
+    [
+        (
+            {"command": "cat src/mod_042/handler_042.py | head", "description": "Show the file"},
+            ["src/mod_042/handler_042.py", "mod_042", "handler_042", "Show the file"],
+        ),
+        ({"command": ["bash", "-lc", "git checkout fix_login"]}, ["fix_login"]),
+        ({"command": "pwd"}, []),
+        ({"code": "total = load_rows(path)\nprint(total)"}, ["load_rows"]),
+        ({"query": "SELECT name FROM order_items WHERE id = 4711"}, ["order_items"]),
+        ({"pattern": r"class\s+HttpServer|def\s+get_user"}, ["HttpServer", "get_user"]),
+        ({"query": "usages of get_user in src/app"}, ["get_user", "src/app"]),
+        (
+            {"prompt": "Read the tests of the parser in `tests/test_parse.py` and say why."},
+            ["tests/test_parse.py", "test_parse"],
+        ),
+    ],
+    ids=["shell", "list", "bare", "code", "sql", "pattern", "phrase", "task"],
+)
+def test_a_string_that_is_itself_text_gives_its_paths_and_identifiers(
+    arguments: dict[str, object], values: list[str]
+) -> None:
+    assert argument_values(json.dumps(arguments)) == values
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "A-100",
+        "HAT252",
+        "2024-05-15 10:00",
+        "10/12/2024 10:00 AM",
+        "iPhone 14 Pro Max",
+        "Gas/Electric Range",
+        "12 Main Street, Suite 641",
+        "(555) 010-1234",
+        "158 + 141",
+        "sara_doe_496",
+        "src/app/core.py",
+        "https://example.org/a_b?c=d",
+        "She wants flight HAT252 for user_id 4711, and to pay it with the gift card.",
+        "顾客想把 order_4711 改到五月二十四日。",
+    ],
+)
+def test_a_plain_value_is_one_value(value: str) -> None:
+    assert argument_values(json.dumps({"given": value})) == [value]
+
+
+def shell_run(said: Callable[[str], Message]) -> list[list[str]]:
+    """What each call of a shell run takes from memory, its commands made messages by `said`."""
+    seen, found = History(), []
+    steps = [
+        ("ls src", "mod_042\nmod_043"),
+        ("cat <<EOF\nmod_043\nEOF", "mod_043"),
+        ("ls src/mod_042", "src/mod_042/handler_042.py\nsrc/mod_042/models.py"),
+        ('grep -n "class" src/mod_042/handler_042.py', "3:class RefundHandler:"),
+        ("grep -rn RefundHandler . | grep mod_043", ""),
+        ("cat src/mod_042/handler_042.py", "def run(): pass"),
+    ]
+    for command, output in steps:
+        found.append([taken.value for taken in seen.called(said(command))])
+        seen.observe(said(command))
+        seen.observe(result(output))
+    return found
+
+
+def test_a_shell_run_has_the_same_values_in_every_format() -> None:
+    as_text = shell_run(shell)
+    assert as_text == [
+        [],
+        ["mod_043"],
+        ["mod_042"],
+        ["src/mod_042/handler_042.py", "handler_042"],
+        ["RefundHandler"],
+        [],
+    ]
+    assert shell_run(lambda command: call(command=command)) == as_text
+
+
+def test_real_shell_runs_have_the_same_values_as_json(
+    shared_data: Callable[[str], Path],
+) -> None:
+    text, wrapped, found = History(), History(), 0
+    for step in list(json_lines(shared_data("traj_swebench_mini/steps.jsonl.gz")))[:600]:
+        if step["kind"] == "tool_result":
+            text.observe(result(step["text"]))
+            wrapped.observe(result(step["text"]))
+        elif step["kind"] == "tool_call":
+            plain, json_call = shell(step["text"]), call(command=step["text"])
+            taken = text.called(plain)
+            assert taken == wrapped.called(json_call)
+            found += len(taken)
+            text.observe(plain)
+            wrapped.observe(json_call)
+    assert found > 0
+
+
+def test_the_small_public_session_takes_nothing_from_memory(
+    shared_data: Callable[[str], Path],
+) -> None:
+    """Each path in its commands was in a call before: the file had just been written."""
+    (run,) = read(shared_data("raw/claude_code_session.jsonl.gz")).transcripts
+    seen, named, taken = History(), set(), 0
+    for message in run.messages:
+        for one in message.calls:
+            named.update(argument_values(one.arguments))
+        taken += len(seen.called(message))
+        seen.observe(message)
+    assert "/workspace/number_generator.py" in named
+    assert taken == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("src/a.py", json.dumps({"stdout": "total 1\nsrc/a.py\n"})),
+        ("mod_042", json.dumps({"stdout": "a\tmod_042"})),
+        ("A12", json.dumps({"note": "订单A12"})),
+        ("上海市", json.dumps({"city": "上海市"})),
+        ('5" disk', json.dumps({"item": '5" disk'})),
+    ],
+)
+def test_a_value_stands_in_json_that_escapes_it_or_its_neighbour(value: str, text: str) -> None:
+    assert stands(value, text)
+    seen = history(result(text))
+    (taken,) = seen.called(call(given=value))
+    assert judge(taken, [Part(text=text, origin=0)], seen).linked
+    assert not history(call(before=value), result(text)).called(call(given=value))
+
+
+WORDS = st.sampled_from(("A-100", "a_b", "100", "b", "上海", "x/y", "\\n", '"', ".", " ", "\n"))
+TEXTS = st.lists(WORDS, max_size=6).map("".join)
+
+
+@given(st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=5), TEXTS.filter(str.strip))
+def test_memory_is_found_where_a_search_of_every_text_finds_it(
+    said: Sequence[str], results: Sequence[str], value: str
+) -> None:
+    seen = history(*(Message(role="user", text=text) for text in said), *map(result, results))
+    expected = [len(said) + at for at, text in enumerate(results) if stands(value, text)]
+    if any(stands(value, text) for text in said):
+        expected = []
+    assert [at for taken in seen.named([value]) for at in taken.holders] == expected
 
 
 def test_a_value_counts_only_when_it_can_have_come_from_memory_alone() -> None:

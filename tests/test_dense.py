@@ -23,6 +23,7 @@ from zero_mem.index.vectors import encode
 from zero_mem.models import Embedder, names
 from zero_mem.models.embedder import Rows
 from zero_mem.models.fake import FakeEmbedder
+from zero_mem.recall import corpora
 
 SYNONYMS = {"car": "vehicl"}
 PATH = ("acme", "alice")
@@ -115,10 +116,11 @@ def best(memory: Memory, query: str) -> str:
 
 
 @pytest.mark.req("index:offline", "index:hybrid")
-@pytest.mark.parametrize("embedder", [Failing(), Hanging()], ids=["raises", "hangs"])
+@pytest.mark.parametrize("broken", [Failing, Hanging], ids=["raises", "hangs"])
 def test_report_27_a_save_asks_no_embedder_and_a_read_goes_on_without(
-    opened: Opener, embedder: Embedder
+    opened: Opener, broken: Callable[[], Embedder]
 ) -> None:
+    embedder = broken()
     memory = opened(embedder, patience=0.01)
     space = memory.namespace(*PATH)
     space.save("the refund was approved", memory_id="1")
@@ -129,6 +131,8 @@ def test_report_27_a_save_asks_no_embedder_and_a_read_goes_on_without(
     assert [item.text for item in recall.items][:1] == ["the refund was denied"]
     assert recall.behind == 21
     assert embedder.name in recall.degraded
+    if isinstance(embedder, Hanging):
+        embedder.released.set()
 
 
 @pytest.mark.req("index:hybrid")
@@ -165,6 +169,46 @@ def test_an_answer_that_came_too_late_is_there_the_next_time(opened: Opener) -> 
     dense(memory).guard.patience = 60.0
     assert scores(memory, "fact").keys() == {"a fact"}
     assert embedder.embedded == ["fact", "a fact"]
+
+
+# Recalling
+
+
+@pytest.mark.req("index:hybrid")
+@pytest.mark.parametrize("largest", [20_000, 10], ids=["whole", "candidates"])
+def test_a_recall_finds_what_shares_no_word_with_the_query(
+    opened: Opener, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "LARGEST", largest)
+    memory = opened()
+    space = memory.namespace(*PATH)
+    space.save_many([{"content": f"note {number}"} for number in range(30)])
+    space.save("Ann sold her old vehicle.", memory_id="sale")
+    memory.reindex()
+    recall = space.recall("car", limit=3)
+    assert (recall.items[0].memory_id, recall.behind, recall.degraded) == ("sale", 0, "")
+    space.delete("sale")
+    assert "sale" not in [item.memory_id for item in space.recall("car", limit=10).items]
+
+
+@pytest.mark.req("index:hybrid")
+def test_a_profile_without_dense_asks_no_embedder(opened: Opener) -> None:
+    embedder = FakeEmbedder()
+    memory = opened(embedder)
+    space = memory.namespace(*PATH)
+    space.save("a fact")
+    recall = space.recall("fact", profile="bm25")
+    assert (len(recall.items), recall.behind, embedder.embedded) == (1, 0, [])
+
+
+@pytest.mark.req("index:hybrid")
+def test_filters_hold_for_what_is_found_by_meaning(opened: Opener) -> None:
+    memory = opened()
+    space = memory.namespace(*PATH)
+    space.save("a vehicle", kind="sale", memory_id="x")
+    space.save("a vehicle too", kind="note", memory_id="y")
+    found = space.recall("car", where={"kind": "note"})
+    assert [item.memory_id for item in found.items] == ["y"]
 
 
 # Catching up
@@ -398,8 +442,9 @@ def test_a_purge_erases_the_vectors_that_its_text_went_into(tmp_path: Path) -> N
     path = tmp_path / "agent.db"
     with Memory.open(f"sqlite:///{path}", embedder=embedder) as memory:
         space = memory.namespace(*PATH)
-        for n, text in enumerate(["first turn", "a secret", "its answer", "last turn"]):
-            space.save(text, session="s", memory_id=f"m{n}")
+        turns = ["first turn", "a secret", "its answer", "last turn"]
+        for n, text in enumerate(turns):
+            space.save(text, session="s", speaker="Ann" if n % 2 else "Bob", memory_id=f"m{n}")
         memory.reindex()
         with memory.transaction() as transaction:
             row = transaction.namespace(PATH)
@@ -411,7 +456,7 @@ def test_a_purge_erases_the_vectors_that_its_text_went_into(tmp_path: Path) -> N
         left = [any(vector in content for content in files) for vector in vectors]
         assert left == [True, False, False, True]
         scores(memory, "secret")
-        assert embedder.embedded[-2:] == ["secret", "first turn\nits answer"]
+        assert embedder.embedded[-2:] == ["secret", "Bob: its answer"]
 
 
 # Re-indexing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from zero_mem.ledger.columns import (
     usage,
 )
 from zero_mem.ledger.example import example
+from zero_mem.ledger.prices import DEFAULT_TABLE, WINDOW, load
 
 counts = st.integers(min_value=0, max_value=10_000_000)
 calls = st.builds(CallTokens, **dict.fromkeys((*PROMPT_COLUMNS, "output"), counts))
@@ -133,3 +136,24 @@ def test_the_calculator_takes_other_figures_and_can_lose() -> None:
     assert example(memory_tokens=0).saved == 0
     with pytest.raises(InvalidInput, match="zero or more"):
         example(turns=-1)
+
+
+@pytest.mark.req("ledger:compare")
+def test_every_model_has_a_window_that_its_tiers_lie_within() -> None:
+    for row in DEFAULT_TABLE.rows.values():
+        assert row.window >= WINDOW == 200_000
+        assert all(tier.over < row.window for tier in row.tiers)
+
+
+@pytest.mark.req("ledger:compare", "pkg:errors")
+def test_a_price_file_sets_the_window(tmp_path: Path) -> None:
+    file = tmp_path / "prices.toml"
+    row = 'date = "2026-01"\n[models.mine]\ninput = 1\nread = 0.5\noutput = 2\n'
+    file.write_text(row)
+    assert load(file).price("mine").window == WINDOW
+    file.write_text(f"{row}window = 32_000\n")
+    assert load(file).price("mine").window == 32_000
+    for wrong in ("0", "-1", "1.5", "true", '"many"'):
+        file.write_text(f"{row}window = {wrong}\n")
+        with pytest.raises(InvalidInput, match="window must be a whole number of tokens"):
+            load(file)

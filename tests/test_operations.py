@@ -11,7 +11,14 @@ from typing import Any
 import pytest
 
 from zero_mem import UNSET, Blob, Json, Memory, MemoryReceipt
-from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotAllowed, NotFound
+from zero_mem.errors import (
+    Conflict,
+    InvalidInput,
+    LimitReached,
+    NotAllowed,
+    NotFound,
+    StoreUnavailable,
+)
 from zero_mem.space import Namespace
 from zero_mem.testing.fakes import FakeClock
 
@@ -754,3 +761,99 @@ def test_a_write_is_seen_by_every_reader_before_its_receipt(tmp_path: Path) -> N
             assert reader.namespace("a").search(f"v{number}")[0].record.version == number + 1
         writer.namespace("a").delete("x")
         assert reader.namespace("a").get_many(["x"]) == [None]
+
+
+# What a careful reader found
+
+
+@pytest.mark.req("op:idempotency")
+def test_a_retry_may_name_its_metadata_in_another_order(space: Namespace) -> None:
+    first = space.save("x", metadata={"a": 1, "b": 2}, idempotency_key="once")
+    again = space.save("x", metadata={"b": 2, "a": 1}, idempotency_key="once")
+    assert (again.memory_id, again.replayed) == (first.memory_id, True)
+
+
+@pytest.mark.req("op:merge", "record:fields")
+def test_the_time_of_a_newer_event_replaces_the_older_ones(space: Namespace) -> None:
+    happened = datetime(2026, 1, 1, tzinfo=UTC)
+    space.save("Paris", kind="user_pref", key="city", created_at=happened)
+    space.save("Rome", kind="user_pref", key="city", created_at=happened + DAY)
+    assert space.get(1).created_at == happened + DAY
+    space.save("Oslo", kind="user_pref", key="city")
+    assert space.get(1).created_at == happened + DAY
+
+
+@pytest.mark.req("op:save", "op:archive", "op:merge")
+def test_a_save_onto_an_archived_id_loses_nothing_of_it(space: Namespace) -> None:
+    space.save("step 1", kind="task_state", memory_id="t", metadata={"a": 1}, tags=("x",))
+    space.archive("t")
+    receipt = space.save("step 2", memory_id="t", metadata={"b": 2})
+    record = space.get("t")
+    assert (receipt.operation, record.state, record.text) == ("save", "active", "step 2")
+    assert (record.metadata, record.tags) == ({"a": 1, "b": 2}, ("x",))
+    assert (record.kind, record.version) == ("task_state", 3)
+
+
+@pytest.mark.req("op:save")
+def test_a_host_can_decide_only_what_is_new(space: Namespace) -> None:
+    assert space.decide("scope", "k", "first")
+    assert not space.decide("scope", "k", "second", only_new=True)
+    assert space.decision("scope", "k") == "first"
+    assert space.decide("scope", "k", "third")
+    assert space.decision("scope", "k") == "third"
+
+
+@pytest.mark.req("op:stats", "expire:hidden")
+def test_stats_tell_expired_records_from_active_ones(
+    memory: Memory, space: Namespace, clock: FakeClock
+) -> None:
+    space.save("a")
+    space.save("b", expires_in=60)
+    assert memory.stats().by_state == {"active": 2}
+    clock.advance(60)
+    assert memory.stats().by_state == {"active": 1, "expired": 1}
+    memory.expire()
+    assert memory.stats().by_state == {"active": 1, "deleted": 1}
+
+
+@pytest.mark.req("op:save")
+@pytest.mark.parametrize("url", ["memory://", "sqlite://"])
+def test_a_closed_store_says_so(url: str, tmp_path: Path) -> None:
+    memory = Memory.open(url if url == "memory://" else f"{url}/{tmp_path}/a.db")
+    memory.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        memory.namespace("a").save("x")
+
+
+@pytest.mark.req("prod:files")
+def test_a_store_that_must_be_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="no store here"):
+        Memory.open(f"sqlite:///{tmp_path}/none.db", create=False)
+    assert list(tmp_path.iterdir()) == []
+    Memory.open(f"sqlite:///{tmp_path}/one.db").close()
+    Memory.open(f"sqlite:///{tmp_path}/one.db", create=False).close()
+
+
+@pytest.mark.req("pkg:errors")
+@pytest.mark.parametrize("url", ["", "sqlite:///:memory:", "sqlite:///", Path("a.db"), "a.db"])
+def test_what_names_no_store_is_refused(
+    url: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="sqlite:///"):
+        Memory.open(url)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.req("op:dedupe-key")
+def test_near_equal_words_about_different_facts_are_no_duplicates(space: Namespace) -> None:
+    space.save("Alice pays Bob 50 euros")
+    space.save("Bob pays Alice 50 euros")
+    space.save("I like green tea in the morning")
+    space.save("I do not like green tea in the morning")
+    space.save("please ship the order to the usual address today", metadata={"order": 57})
+    space.save("please ship the order to the usual address today", metadata={"order": 58})
+    space.save("the customer of order 57 has asked for a full refund again")
+    space.save("the customer of order 58 has asked for a full refund again")
+    assert space.duplicates("note", merge=True) == []
+    assert space.count() == 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from replay_runs import (
@@ -24,8 +25,10 @@ from zero_mem.controller.messages import Message, Transcript
 from zero_mem.errors import InvalidInput
 from zero_mem.ledger.columns import CallTokens
 from zero_mem.memory import Memory
+from zero_mem.replay.accounting import Meter, TokenCache, unchanged_prefix
 from zero_mem.replay.engine import run as replay
 from zero_mem.replay.figures import Billed, Outcome, Replay
+from zero_mem.replay.prompt import Entry, Grown
 from zero_mem.replay.saving import MemorySaver
 from zero_mem.replay.strategies import (
     ExternalState,
@@ -37,6 +40,7 @@ from zero_mem.replay.strategies import (
     SlidingWindow,
     Strategy,
     ZeroMem,
+    rewritten,
 )
 from zero_mem.replay.transcripts import read
 from zero_mem.text.tokens import tokenizer
@@ -229,6 +233,52 @@ def test_late_clearing_that_never_cleared_says_so() -> None:
 def test_the_same_input_gives_the_same_result() -> None:
     one, other = (replay([refund_run()], EVERY, tokenizer=Words()) for _ in range(2))
     assert one == other
+
+
+class Watched(list[Entry]):
+    """A growing list that counts how often one of its items is looked at."""
+
+    looked = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looked += 1
+        return super().__getitem__(index)
+
+
+def test_what_is_only_appended_is_looked_at_once() -> None:
+    """The accounting of a run is linear in its calls where nothing sent is ever changed."""
+    entries, meter = Watched(), Meter(TokenCache(Words()))
+    for turn in range(300):
+        entries.append(Entry(message=user(f"turn {turn}"), origin=turn))
+        measured = meter.measure(Grown(entries))
+        assert (measured.kept, measured.weight.tokens) == (turn, 2 * turn + 2)
+    assert entries.looked == 300
+
+
+def test_a_changed_message_ends_the_prefix_wherever_it_is() -> None:
+    now = [Entry(message=user(f"turn {turn}"), origin=turn) for turn in range(900)]
+    assert unchanged_prefix(now, Grown(now)) == unchanged_prefix(now, list(now)) == 900
+    for at in (0, 255, 256, 600, 899):
+        before = [*now[:at], rewritten(now[at], "gone", "cleared"), *now[at + 1 :]]
+        assert unchanged_prefix(before, now) == at
+        noted = [*now[:at], replace(now[at], changed="the same text"), *now[at + 1 :]]
+        assert unchanged_prefix(noted, now) == 900
+    assert unchanged_prefix(now[:700], now) == unchanged_prefix(now, now[:700]) == 700
+
+
+def test_a_prompt_stays_as_it_was_when_the_run_goes_on() -> None:
+    entries = [Entry(message=user(f"turn {turn}"), origin=turn) for turn in range(5)]
+    prompt = Grown(entries)
+    entries.append(Entry(message=user("later"), origin=5))
+    assert list(prompt) == prompt[:] == entries[:5]
+    assert (len(prompt), prompt[-1], prompt[3:]) == (5, entries[4], entries[3:5])
+    with pytest.raises(IndexError):
+        prompt[5]
+
+
+def test_runs_may_come_one_by_one() -> None:
+    once = replay(iter([TINY, TINY]), iter([FullConcatenation()]), tokenizer=Words())
+    assert once == replay([TINY, TINY], [FullConcatenation()], tokenizer=Words())
 
 
 @pytest.mark.req("ledger:columns")

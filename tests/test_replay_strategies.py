@@ -49,7 +49,7 @@ def prompts(strategy: Strategy, transcript: Transcript) -> list[list[Entry]]:
     made, saved = [], 0
     for at, message in enumerate(transcript.messages):
         if message.role == "assistant":
-            made.append(session.prompt())
+            made.append(list(session.prompt()))
         saved += message.role == "tool"
         session.observe(message, at, str(saved) if message.role == "tool" else "")
     return made

@@ -11,6 +11,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from replay_runs import Prompts, Words, calls, orders, refund_run, result, run, says, user
 
 from zero_mem.controller.messages import Defect, Transcript
@@ -224,6 +226,43 @@ def test_an_input_with_nothing_to_judge_makes_a_page_too(
     transcripts: tuple[Transcript, ...],
 ) -> None:
     Page(made(*transcripts))
+
+
+def test_the_tables_columns_are_explained_below_it() -> None:
+    html = made(refund_run())
+    assert "dearer: runs that cost more than with everything sent" in html
+    assert "with our tool: and the read tool" in html
+    assert "Coverage of 6 values that calls took from earlier results" in html
+    assert "Visible in its full line, of 0" in html
+
+
+@pytest.mark.parametrize("width", [360, 1024])
+@given(
+    shares=st.lists(
+        st.tuples(st.floats(min_value=0, max_value=1.2), st.floats(min_value=0, max_value=1)),
+        max_size=12,
+    )
+)
+def test_no_label_lies_over_another_or_over_a_point(
+    width: int, shares: list[tuple[float, float]]
+) -> None:
+    budgets = (0.15, 0.25, 0.35, 0.5)
+    points = [
+        Point(key="zero_mem", label=f"Zero-Mem {b:g}", x=x, y=y, joined=True, brief=f"{b:g}")
+        for b, (x, y) in zip(budgets, shares, strict=False)
+    ]
+    points += [Point(key="window", label="Sliding window", x=x, y=y) for x, y in shares[4:]]
+    drawn = scatter(points, width=width, height=300, title="t")
+    dots = [(float(x), float(y)) for x, y in re.findall(r'cx="(\S+)" cy="(\S+)"', drawn)]
+    names = re.findall(r'<text class="name [^"]+" x="(\S+)" y="(\S+)">([^<]+)<', drawn)
+    boxes = [(float(x), float(y) - 10, float(x) + 7 * len(name), float(y)) for x, y, name in names]
+    assert len(dots) == len(points)
+    assert len(boxes) <= len(points)
+    for at, (left, top, right, bottom) in enumerate(boxes):
+        assert not [1 for x, y in dots if left - 4 < x < right + 4 and top - 3 < y < bottom + 3]
+        for other in boxes[:at]:
+            apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+            assert apart
 
 
 def test_charts_take_one_point_none_and_negative_shares() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from zero_mem import Blob, Json, Memory, ZeroMemRuntime
-from zero_mem.errors import InvalidInput, NotFound
+from zero_mem import AsyncMemory, Blob, Json, Memory, ZeroMemRuntime
+from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotFound, ZeroMemError
 from zero_mem.space import Namespace
 from zero_mem.testing.fakes import FakeClock
 
@@ -80,6 +82,21 @@ def test_a_failed_tool_keeps_the_body_and_records_the_error(
     }
     runtime.on_tool_success("t", "step 2")
     assert "last_error" not in space.get("t").metadata
+
+
+@pytest.mark.parametrize("memory_id", ["never", "archived", "expired", "gone", "a/b", ""])
+def test_a_failure_that_no_record_can_take_is_not_saved_and_says_so(
+    runtime: ZeroMemRuntime, space: Namespace, clock: FakeClock, memory_id: str
+) -> None:
+    for identity in ("archived", "expired", "gone"):
+        space.save("a", memory_id=identity, expires_in=60 if identity == "expired" else None)
+    space.archive("archived")
+    space.delete("gone")
+    clock.advance(60)
+    before = space.get("archived")
+    assert runtime.on_tool_error(memory_id, ToolBroke("no answer")) is None
+    assert space.get("archived") == before
+    assert space.count() == 0
 
 
 def test_messages_are_kept_as_they_were_said(runtime: ZeroMemRuntime, space: Namespace) -> None:
@@ -241,3 +258,109 @@ def test_a_sign_of_life_keeps_the_lease_that_the_task_was_opened_with(
     assert space.expire().tasks == ()
     clock.advance(timedelta(minutes=1))
     assert space.expire().tasks == ("task-001",)
+
+
+# When the result can't be written
+
+
+def full(space: Namespace) -> None:
+    space.configure(kind="tool_result", max_memory_items=1, overflow="refuse")
+    space.save("a", kind="tool_result", memory_id="first")
+
+
+def purged(space: Namespace) -> None:
+    space.save("a", memory_id="order-7")
+    space.purge("order-7")
+
+
+@pytest.mark.req("limits:overflow")
+@pytest.mark.parametrize(
+    ("prepare", "payload", "expected"),
+    [
+        (full, {}, LimitReached),
+        (full, {"memory_id": "second"}, LimitReached),
+        (purged, {"memory_id": "order-7"}, Conflict),
+    ],
+)
+def test_the_result_of_a_tool_that_has_run_is_returned_even_if_it_can_not_be_written(
+    runtime: ZeroMemRuntime,
+    space: Namespace,
+    caplog: pytest.LogCaptureFixture,
+    prepare: Callable[[Namespace], None],
+    payload: Any,
+    expected: type[ZeroMemError],
+) -> None:
+    prepare(space)
+    ran: list[Any] = []
+
+    def refund(given: Any) -> str:
+        ran.append(given)
+        return "refunded 57 EUR"
+
+    run = runtime.execute_tool("refund", payload, refund)
+    assert (run.result, len(ran)) == ("refunded 57 EUR", 1)
+    assert isinstance(run.error, expected)
+    with pytest.raises(expected) as raised:
+        _ = run.receipt
+    assert "its result is in ToolRun.result" in raised.value.__notes__[0]
+    assert "the result of tool refund was not written" in caplog.text
+    assert "57" not in caplog.text
+
+
+def test_a_written_result_has_no_error(runtime: ZeroMemRuntime) -> None:
+    assert runtime.execute_tool("lookup", {}, lambda _: "open").error is None
+
+
+def test_a_result_in_which_the_caller_finds_no_id_becomes_a_memory_of_its_own(
+    space: Namespace,
+) -> None:
+    runtime = ZeroMemRuntime(
+        space, memory_id_of=lambda tool, given, result: result and result["order"]["id"]
+    )
+    run = runtime.execute_tool("order", {}, lambda _: {"order": None})
+    assert space.get(run.receipt.memory_id).content == Json({"order": None})
+
+
+# Not yet asynchronous
+
+
+@pytest.mark.req("op:order")
+def test_a_runtime_takes_a_namespace_and_says_so() -> None:
+    with Memory.open("memory://") as memory:
+        for wrong in (memory, memory.subtree("a"), "a", None):
+            with pytest.raises(InvalidInput, match=r"pass Memory\.open\(url\)\.namespace"):
+                ZeroMemRuntime(wrong)  # type: ignore[arg-type]
+
+
+def test_an_asynchronous_namespace_is_refused() -> None:
+    async def attempt() -> None:
+        async with AsyncMemory.open("memory://") as memory:
+            ZeroMemRuntime(memory.namespace("a"))  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidInput, match=r"AsyncNamespace.*no asynchronous runtime yet"):
+        asyncio.run(attempt())
+
+
+def test_an_asynchronous_tool_is_refused_before_it_runs(
+    runtime: ZeroMemRuntime, space: Namespace
+) -> None:
+    ran: list[Any] = []
+
+    async def tool(payload: Any) -> None:
+        ran.append(payload)
+
+    for given in (tool, lambda payload: tool(payload)):
+        with pytest.raises(InvalidInput, match="asynchronous and did not run"):
+            runtime.execute_tool("shop", {}, given)
+    assert (ran, space.count()) == ([], 0)
+
+
+def test_a_result_that_is_still_awaited_is_not_written_but_returned(
+    runtime: ZeroMemRuntime, space: Namespace
+) -> None:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    run = runtime.execute_tool("shop", {}, lambda _: future)
+    loop.close()
+    assert (run.result, space.count()) == (future, 0)
+    assert isinstance(run.error, InvalidInput)

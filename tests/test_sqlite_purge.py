@@ -9,6 +9,7 @@ import pytest
 from processes.sqlite_checks import file_faults
 
 from zero_mem import Blob, Json, Memory
+from zero_mem.errors import NotFound, StoreUnavailable
 
 pytestmark = pytest.mark.req("history:purge")
 
@@ -50,7 +51,7 @@ def fill(memory: Memory) -> None:
         session=CANARY,
         speaker=CHINESE,
         invalidated_by=[CANARY],
-        idempotency_key="once",
+        idempotency_key=f"once-{CANARY}",
         hold="owner",
     )
     space.save(Json({CANARY: [secret]}), memory_id="s2")
@@ -102,3 +103,44 @@ def test_a_purge_through_one_opener_reaches_the_log_of_all(tmp_path: Path) -> No
         one.namespace("acme").purge("x")
         assert traces(tmp_path) == set()
         assert two.namespace("acme").count() == 0
+
+
+@pytest.fixture
+def cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A store whose purge committed and was stopped before the file was rewritten."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    with Memory.open(url) as memory:
+        fill(memory)
+        monkeypatch.setattr(memory.storage, "scrub", lambda: None)
+        memory.namespace("acme").purge_many(["s1", "s2", "s3", "s4"])
+        assert memory.storage.scrub_pending()
+    assert traces(tmp_path)
+    return url
+
+
+def test_the_next_open_ends_a_purge_that_was_cut_short(cut_short: str, tmp_path: Path) -> None:
+    with Memory.open(cut_short) as memory:
+        assert not memory.storage.scrub_pending()
+        with pytest.raises(NotFound, match="purged"):
+            memory.namespace("acme").purge("s1")
+    assert traces(tmp_path) == set()
+
+
+def test_a_purge_that_a_reader_delayed_can_be_asked_for_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    with Memory.open(url) as memory, Memory.open(url) as other:
+        fill(memory)
+        space = memory.namespace("acme")
+        with other.transaction() as reading:
+            assert reading.namespaces(())
+            with pytest.raises(StoreUnavailable, match="scrub"):
+                memory.storage.scrub(wait=False)
+            monkey = pytest.MonkeyPatch()
+            with monkey.context() as patch:
+                patch.setattr(memory.storage, "scrub", lambda: None)
+                space.purge_many(["s1", "s2", "s3", "s4"])
+            memory.expire()
+            assert memory.storage.scrub_pending()
+        assert space.purge("s1").unchanged
+        assert not memory.storage.scrub_pending()
+    assert traces(tmp_path) == set()

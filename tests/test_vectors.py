@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from zero_mem.index.vectors import (
     EMBEDDED_CHARACTERS,
     GAP,
     REACH,
+    SHORT,
     context_of,
     embedded_text,
     encode,
@@ -29,7 +31,7 @@ from zero_mem.types import Json, MemoryRecord
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def record(text: str, *, minute: int = 0, **fields: object) -> MemoryRecord:
+def record(text: str, *, minute: int = 0, **fields: Any) -> MemoryRecord:
     at = NOON + timedelta(minutes=minute)
     made = MemoryRecord(
         uid="u",
@@ -40,12 +42,17 @@ def record(text: str, *, minute: int = 0, **fields: object) -> MemoryRecord:
         key=None,
         content=text,
         session="s",
+        speaker="Bob",
         created_at=at,
         recorded_at=at,
         updated_at=at,
         accessed_at=at,
     )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return replace(made, **fields)
+
+
+def question(text: str, **fields: Any) -> MemoryRecord:
+    return record(text, **{"speaker": "Ann", **fields})
 
 
 def random_rows(count: int, dimension: int = 16, seed: int = 0) -> Matrix:
@@ -60,52 +67,73 @@ def filled(rows: Matrix, **options: int) -> Nearest:
 
 
 @pytest.mark.req("index:hybrid")
-def test_a_turn_is_embedded_with_the_turn_before_it() -> None:
-    before = record("When do you arrive?", speaker="Ann")
-    turn = record("On Friday.", speaker="Bob", minute=1)
-    assert context_of(turn, 9, {8: before}) == 8
-    assert embedded_text(turn, before) == "Ann: When do you arrive?\nBob: On Friday."
+def test_a_turn_is_embedded_with_the_turn_it_answers() -> None:
+    question = record("When do you arrive?", speaker="Ann")
+    turn = record("On Friday.", minute=1)
+    assert context_of(turn, 9, {8: question}) == 8
+    assert embedded_text(turn, question) == "Ann: When do you arrive?\nBob: On Friday."
     assert embedded_text(turn) == "Bob: On Friday."
+
+
+@pytest.mark.req("index:hybrid")
+@pytest.mark.parametrize(
+    ("before", "after"), [("Bob", "Bob"), (None, "Bob"), ("Ann", None), (None, None)]
+)
+def test_what_nobody_else_said_before_is_no_question(before: str | None, after: str | None) -> None:
+    turn, other = record("On Friday.", minute=1, speaker=after), record("When?", speaker=before)
+    earlier = {8: other, 7: record("And then?", speaker="Ann")}
+    assert context_of(turn, 9, earlier) is None
 
 
 @pytest.mark.req("index:hybrid")
 @pytest.mark.parametrize(
     "other",
     [
-        record("another session", session="t"),
-        record("another kind", kind="call"),
-        record("too long ago", minute=-int(GAP.total_seconds() // 60) - 1),
-        record("later than the turn", minute=2),
-        record("deleted", state="deleted"),
-        record("archived", state="archived"),
+        question("another session", session="t"),
+        question("another kind", kind="call"),
+        question("too long ago", minute=-int(GAP.total_seconds() // 60) - 1),
+        question("later than the turn", minute=2),
+        question("deleted", state="deleted"),
+        question("archived", state="archived"),
     ],
     ids=lambda other: other.text,
 )
 def test_a_record_of_another_thread_is_no_context(other: MemoryRecord) -> None:
-    turn, true = record("On Friday.", minute=1), record("When?")
+    turn, true = record("On Friday.", minute=1), question("When?")
     assert context_of(turn, 9, {8: other, 7: true}) == 7
     assert context_of(turn, 9, {8: other}) is None
 
 
 @pytest.mark.req("index:hybrid")
 def test_the_context_is_near_and_a_record_without_session_has_none() -> None:
-    turn, before = record("On Friday.", minute=1), record("When?")
+    turn, before = record("On Friday.", minute=1), question("When?")
     assert context_of(turn, 100, {100 - REACH: before}) == 100 - REACH
     assert context_of(turn, 100, {99 - REACH: before}) is None
     lone = record("A fact.", session=None)
-    assert context_of(lone, 9, {8: record("Another.", session=None)}) is None
+    assert context_of(lone, 9, {8: question("Another?", session=None)}) is None
+
+
+@pytest.mark.req("index:hybrid")
+def test_a_long_text_needs_no_context() -> None:
+    words = " ".join(f"word{number}" for number in range(SHORT))
+    before = question("When?")
+    assert context_of(record(words, minute=1), 9, {8: before}) == 8
+    assert context_of(record(f"{words} another", minute=1), 9, {8: before}) is None
 
 
 @pytest.mark.req("index:hybrid", "index:any-text")
 def test_the_embedded_text_is_bounded_and_safe() -> None:
     context = record("start " + "x" * 10_000 + " end")
-    text = embedded_text(record("y" * 10_000, key="timezone"), context)
+    text = embedded_text(record("y" * 10_000, key="timezone", speaker=None), context)
     assert text.startswith("x")
     assert " end\ntimezone: yyy" in text
     assert len(text) < EMBEDDED_CHARACTERS + 1000
     assert "start" not in text
     assert safe_text("a\0b\ud800c🎉") == "a b\ufffdc🎉"
-    assert embedded_text(record("", content=Json({"city": "上海"}))) == '{"city": "上海"}'
+    assert (
+        embedded_text(record("", content=Json({"city": "上海"}), speaker=None))
+        == '{"city": "上海"}'
+    )
 
 
 @pytest.mark.req("index:hybrid")

@@ -62,8 +62,8 @@ def test_a_memory_that_has_ended(
 @pytest.mark.parametrize(
     ("prompt", "answer", "evidence"),
     [
-        ("so [memo:t-1] update (task_state)", "yes", "1 handles name it"),
-        ("so [memo:8,t-1]", "yes", "1 handles name it"),
+        ("so [memo:t-1] update (task_state)", "yes", "1 handle names it"),
+        ("so [memo:8,t-1]", "yes", "1 handle names it"),
         ("the tool said [\\memo:t-1] update", "no", "escaped"),
         ("memory t-1 was updated", "no", "not as [memo:t-1]"),
         ("nothing", "no", "no handle there names it"),

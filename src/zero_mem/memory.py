@@ -16,19 +16,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 from zero_mem.errors import BlockingCallWarning, InvalidInput, MissingExtra, StoreUnavailable
-from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
+from zero_mem.recall.corpora import Corpora
 from zero_mem.space import Namespace
 from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
+from zero_mem.storage.times import to_micros
 from zero_mem.subtree import Subtree
 from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
+    from zero_mem.models.embedder import Embedder
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -40,8 +42,8 @@ URL_VARIABLE = "ZERO_MEM_URL"
 class Stats:
     """What a store holds.
 
-    `by_state` and `by_form` count records; active ones that have expired and were not swept
-    yet count as active. `bytes` is the size of the store's files.
+    `by_state` counts records as active, archived, deleted, or expired and not swept yet;
+    `by_form` counts all of them. `bytes` is the size of the store's files.
     """
 
     namespaces: int
@@ -66,7 +68,7 @@ class Memory:
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
         embedder: Embedder | str | None = None,
-        patience: float = 2.0,
+        patience: float = 5.0,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
@@ -75,6 +77,7 @@ class Memory:
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
+        self.corpora = Corpora()
 
     @classmethod
     def open(
@@ -83,10 +86,11 @@ class Memory:
         *,
         clock: Clock | None = None,
         durability: str = "full",
+        create: bool = True,
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
         embedder: Embedder | str | None = None,
-        patience: float = 2.0,
+        patience: float = 5.0,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -95,6 +99,7 @@ class Memory:
                 the environment's ZERO_MEM_URL, else the file that `default_path` gives.
             clock: Gives the current time as an aware datetime; the system's by default.
             durability: "full" or "normal"; see `SQLiteStorage`.
+            create: False refuses a file that is not there.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
             embedder: Makes recall dense too: an `Embedder`, or a name that
@@ -106,7 +111,9 @@ class Memory:
             MissingExtra: What the embedder needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
         """
-        storage = open_storage(url or os.environ.get(URL_VARIABLE), durability)
+        if url is None:
+            url = os.environ.get(URL_VARIABLE) or None
+        storage = open_storage(url, durability=durability, create=create)
         return cls(
             storage,
             clock=clock,
@@ -151,7 +158,10 @@ class Memory:
 
     def now(self) -> datetime:
         """Read the clock, in UTC."""
-        return self._clock().astimezone(UTC)
+        moment = self._clock()
+        if moment.tzinfo is None:
+            raise InvalidInput("the clock gives a time without a zone; it must be aware")
+        return moment.astimezone(UTC)
 
     def namespace(self, *segments: str, actor: str | None = None) -> Namespace:
         """Give the view of one namespace, such as `namespace("acme", "alice")`.
@@ -174,6 +184,9 @@ class Memory:
             action: What happens to expired records; see `Namespace.end_task`.
             dry_run: Only say what would happen.
         """
+        if not dry_run and self._storage.scrub_pending():
+            with contextlib.suppress(StoreUnavailable):
+                self._storage.scrub(wait=False)
         reports = [
             self.namespace(*path).expire(action=action, dry_run=dry_run)
             for path in self.subtree().namespaces()
@@ -189,12 +202,17 @@ class Memory:
         self.flush()
         states: Counter[str] = Counter()
         forms: Counter[str] = Counter()
+        live, now = 0, to_micros(self.now())
         with self.transaction() as transaction:
             rows = transaction.namespaces(())
             for row in rows:
                 for (state, form), count in transaction.tally(row).items():
                     states[state] += count
                     forms[form] += count
+                live += transaction.count_active(row, now=now, form=None, kind=None)
+        if states["active"] > live:
+            states["expired"] = states["active"] - live
+            states["active"] = live
         return Stats(
             namespaces=len(rows),
             records=states.total(),
@@ -273,7 +291,7 @@ def default_path() -> FilePath:
     return FilePath(base) / "zero-mem" / "memory.db"
 
 
-def open_storage(url: str | None, durability: str) -> Storage:
+def open_storage(url: str | None, *, durability: str = "full", create: bool = True) -> Storage:
     """Open the store that a URL names.
 
     Raises:
@@ -281,24 +299,27 @@ def open_storage(url: str | None, durability: str) -> Storage:
     """
     if url is None:
         path = default_path()
-        _make_folder(path.parent)
-        return _sqlite(str(path), durability)
+        if create:
+            _make_folder(path.parent)
+        return _sqlite(str(path), durability, create)
+    if not isinstance(url, str):
+        raise InvalidInput(f"the store is named by a URL such as sqlite:///{url}, a string")
     scheme, separator, rest = url.partition("://")
     if url == "memory://":
         return MemoryStorage()
-    if separator and scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return _sqlite(rest[1:], durability)
+    if separator and scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:"):
+        return _sqlite(rest[1:], durability, create)
     raise InvalidInput(
         f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
         "or memory://"
     )
 
 
-def _sqlite(path: str, durability: str) -> Storage:
+def _sqlite(path: str, durability: str, create: bool) -> Storage:
     # Imported here so that a program with an in-memory store never loads sqlite3.
     from zero_mem.storage.sqlite import SQLiteStorage
 
-    return SQLiteStorage(path, durability=durability)
+    return SQLiteStorage(path, durability=durability, create=create)
 
 
 def _make_folder(folder: FilePath) -> None:

@@ -15,7 +15,7 @@ from zero_mem.policy.visibility import visibility_of
 from zero_mem.recall import search as searching
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
 from zero_mem.text.tokens import Tokenizer
-from zero_mem.types import Hit, MemoryRecord, Recall
+from zero_mem.types import Hit, MemoryRecord, Page, Recall
 
 Hits: TypeAlias = list[Hit]
 
@@ -48,19 +48,27 @@ class Past:
             raise NotFound(f"no memory {identity} in this namespace at {self.moment.isoformat()}")
         return record
 
-    def list(self, where: Mapping[str, Any] | None = None) -> list[MemoryRecord]:
+    def list(self, where: Mapping[str, Any] | None = None) -> Page[MemoryRecord]:
         """List the records that a filter matches, in the order they were first saved."""
         parsed = filters.parse(where)
         records = self._records.values()
-        return [r for r in records if searching.visible(r, parsed, self.moment)]
+        return Page(items=tuple(r for r in records if searching.visible(r, parsed, self.moment)))
 
     def search(
         self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
     ) -> Hits:
         """Find records by their words, with the statistics of that moment."""
         text, parsed = searching.check_query(query), filters.parse(where)
-        found = searching.search_listed(self._records.values(), text, parsed, self.moment)
-        return list(islice(found, check_count(limit, "limit")))
+        most = check_count(limit, "limit")
+        request = self._request(text, parsed, own_words=True)
+        found = searching.search_listed(self._records.values(), request)
+        return [finding.hit for finding in islice(found, most)]
+
+    def _request(self, query: str, where: filters.Filter, *, own_words: bool) -> searching.Request:
+        moment = self.moment
+        return searching.Request(
+            query=query, where=where, now=moment, asked_at=moment, own_words=own_words
+        )
 
     def recall(
         self,
@@ -74,16 +82,20 @@ class Past:
         """Give what a recall would have given then, under the limits of today."""
         text, parsed = searching.check_query(query), filters.parse(where)
         most = limits_for(self._settings, "semantic", "").max_recall_items
-        hits = searching.search_listed(self._records.values(), text, parsed, self.moment)
+        request = self._request(text, parsed, own_words=False)
+        found = searching.search_listed(self._records.values(), request)
         return recalled(
-            (h for h in hits if visibility_of(h.record, self._limits(h.record)) != "hidden"),
+            (one for one in found if self._shown(one.hit.record)),
             query=text,
             limit=most if limit is None else check_count(limit, "limit"),
             budget=check_count(budget, "budget"),
             tokenizer=self._tokenizer,
-            threshold=lambda hit: self._limits(hit.record).compaction_threshold,
+            threshold=lambda record: self._limits(record).compaction_threshold,
             explain=explain,
         )
+
+    def _shown(self, record: MemoryRecord) -> bool:
+        return visibility_of(record, self._limits(record)) != "hidden"
 
     def _limits(self, record: MemoryRecord) -> Limits:
         return limits_for(self._settings, record.form, record.kind)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect as inspection
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from zero_mem import prompts
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_json
 from zero_mem.operations.sweep import Ending, SweepReport
-from zero_mem.policy.cost_review import Call, KindReview, Run, review_cost
-from zero_mem.prompts import Chat, Span
+from zero_mem.policy.cost_review import Call, Exposure, KindReview, Run, review_cost
+from zero_mem.prompts import Block, Chat, Placed, Prompt, Span
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count
 from zero_mem.space import Namespace
 from zero_mem.text.fence import fence
@@ -26,13 +29,48 @@ ERROR_KEY = "last_error"
 
 _ERROR_LIMIT = 500
 _SOURCES: Mapping[str, Source] = {"assistant": "model", "tool": "tool"}
+_LOG = logging.getLogger(__name__)
 
 
-class ToolRun(NamedTuple):
-    """What a wrapped tool call gave, and the receipt of the memory it wrote."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRun:
+    """What a tool gave, and the receipt of the memory it went into or why it went into none.
+
+    The tool has run in either case. A failed write is no reason to run it again, so it is
+    not raised before somebody asks for the receipt.
+    """
 
     result: Any
-    receipt: MemoryReceipt
+    written: MemoryReceipt | ZeroMemError
+
+    @property
+    def error(self) -> ZeroMemError | None:
+        """Why the result was not written, None where it was."""
+        return self.written if isinstance(self.written, ZeroMemError) else None
+
+    @property
+    def receipt(self) -> MemoryReceipt:
+        """The receipt of the memory that holds the result.
+
+        Raises:
+            ZeroMemError: The result was not written; this is `error`.
+        """
+        if isinstance(self.written, ZeroMemError):
+            raise self.written
+        return self.written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One prompt that was built: of how many and which messages, with which blocks where."""
+
+    messages: int
+    digest: str
+    blocks: tuple[tuple[int, int], ...]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        return frozenset(number for number, _ in self.blocks)
 
 
 def named_memory_id(tool: str, payload: Any, result: Any) -> str | int | None:
@@ -50,8 +88,12 @@ class ZeroMemRuntime:
 
     Args:
         space: The namespace that the agent's memories live in.
-        conversation: Names the conversation whose prompts `build_prompt` makes.
+        conversation: Names the conversation whose prompts `build_prompt` makes; give each of
+            a namespace's conversations a name of its own.
         memory_id_of: Finds the memory that a tool call is about.
+
+    Raises:
+        InvalidInput: `space` is not a namespace; the message says what to pass.
     """
 
     def __init__(
@@ -61,6 +103,12 @@ class ZeroMemRuntime:
         conversation: str = "default",
         memory_id_of: MemoryIdOf = named_memory_id,
     ) -> None:
+        if not isinstance(space, Namespace):
+            raise InvalidInput(
+                f"a runtime takes a Namespace, not {type(space).__name__}: pass "
+                'Memory.open(url).namespace("acme"); there is no asynchronous runtime yet, so '
+                "in an event loop call this one by asyncio.to_thread"
+            )
         self.space = space
         self.conversation = conversation
         self._memory_id_of = memory_id_of
@@ -102,8 +150,21 @@ class ZeroMemRuntime:
 
     def on_tool_error(
         self, memory_id: str | int, error: BaseException | str, *, tool: str | None = None
+    ) -> MemoryReceipt | None:
+        """Record a tool's failure beside the body of the record, which stays as it was.
+
+        Returns:
+            The receipt; None where no active record has this id, and nothing was saved. An
+            error handler calls this, and a missing record must not hide the tool's own error.
+        """
+        try:
+            return self._write_failure(check_memory_id(memory_id), error, tool)
+        except (InvalidInput, NotFound, NotAllowed):
+            return None
+
+    def _write_failure(
+        self, memory_id: str, error: BaseException | str, tool: str | None
     ) -> MemoryReceipt:
-        """Record a tool's failure beside the body of the record, which stays as it was."""
         kind = type(error).__name__ if isinstance(error, BaseException) else "error"
         failure = {"type": kind, "message": str(error)[:_ERROR_LIMIT], "tool": tool}
         return self.space.update(memory_id, metadata={ERROR_KEY: failure})
@@ -137,12 +198,16 @@ class ZeroMemRuntime:
         """Run `fn(payload)` and write what it gave; a failure keeps the previous body.
 
         The memory is the one that the arguments or the result name (`memory_id_of`); without
-        one the result becomes a memory of its own.
+        one the result becomes a memory of its own. Once the tool has run its result is
+        returned, even if it can't be written: see `ToolRun.error`.
 
         Raises:
-            InvalidInput: The arguments name no possible id; the tool did not run.
+            InvalidInput: The arguments name no possible id, or `fn` is asynchronous; the tool
+                did not run.
             Whatever the tool raised, after the failure was recorded.
         """
+        if inspection.iscoroutinefunction(fn) or inspection.isasyncgenfunction(fn):
+            raise InvalidInput(_asynchronous(name))
         named = self._memory_id_of(name, payload, None)
         known = None if named is None else check_memory_id(named)
         try:
@@ -150,26 +215,40 @@ class ZeroMemRuntime:
         except BaseException as error:
             self._record_failure(known, error, name)
             raise
-        found = known or self._named_by_result(name, payload, result)
-        body = _body(result)
-        if found is not None:
-            return ToolRun(result, self.on_tool_success(found, body, tool=name))
-        receipt = self.space.save(body, kind="tool_result", metadata={"tool": name}, source="tool")
-        return ToolRun(result, receipt)
+        if inspection.iscoroutine(result):
+            result.close()  # it has not begun
+            raise InvalidInput(_asynchronous(name))
+        return ToolRun(result=result, written=self._record_result(known, payload, result, name))
+
+    def _record_result(
+        self, known: str | None, payload: Any, result: Any, tool: str
+    ) -> MemoryReceipt | ZeroMemError:
+        try:
+            if inspection.isawaitable(result):
+                raise InvalidInput("the result is still awaited, and only a result is written")
+            found = known or self._named_by_result(tool, payload, result)
+            body = _body(result)
+            if found is not None:
+                return self.on_tool_success(found, body, tool=tool)
+            return self.space.save(body, kind="tool_result", metadata={"tool": tool}, source="tool")
+        except ZeroMemError as error:
+            error.add_note(f"tool {tool} has run; its result is in ToolRun.result")
+            _LOG.error("the result of tool %s was not written: %s", tool, error)
+            return error
 
     def _named_by_result(self, tool: str, payload: Any, result: Any) -> str | None:
         """Find the memory that a result names; the tool has run, so an odd name loses nothing."""
         try:
             named = self._memory_id_of(tool, payload, result)
             return None if named is None else check_memory_id(named)
-        except InvalidInput:
+        except (LookupError, AttributeError, TypeError, ValueError):
             return None
 
     def _record_failure(self, memory_id: str | None, error: BaseException, tool: str) -> None:
         if memory_id is None:
             return
         try:
-            self.on_tool_error(memory_id, error, tool=tool)
+            self._write_failure(memory_id, error, tool)
         except NotFound:
             return
         except ZeroMemError as unrecorded:
@@ -192,8 +271,9 @@ class ZeroMemRuntime:
     ) -> list[dict[str, Any]]:
         """Give the messages with the memories that the model must know, in fenced blocks.
 
-        Pinned memories and those in `require` come whole; what an earlier prompt of this
-        conversation showed stays at its place, and only what is new or changed is appended.
+        Pinned memories and those in `require` come whole. What an earlier prompt of this
+        conversation showed stays at its place as long as the messages before it are the same;
+        only what is new or changed is appended, never between a call and its result.
 
         Args:
             messages: The host's chat messages, with or without the blocks of earlier calls.
@@ -204,31 +284,40 @@ class ZeroMemRuntime:
             RequiredMemoryMissing: A required or pinned memory can't be shown.
         """
         given = prompts.check_messages(messages)
-        identities = [check_memory_id(memory_id) for memory_id in require]
+        identities = _identities(require)
+        tokens = check_count(budget, "budget") - self.space.memory.tokenizer.count(fence([""]))
         self.space.memory.flush()
-        blocks = prompts.blocks_of(self.space, self.conversation)
+        prompt = self._settled(given, identities, tokens)
+        self._store_turn(prompt)
+        return prompts.messages_of(self.space, prompt)
+
+    def _settled(self, given: Sequence[Chat], require: Sequence[str], budget: int) -> Prompt:
+        """Append what is missing; where another runtime appended meanwhile, look again."""
         tokenizer = self.space.memory.tokenizer
-        tokens = check_count(budget, "budget") - tokenizer.count(fence([""]))
-        chosen = prompts.choose(self.space, blocks, identities, tokens, tokenizer)
-        if chosen:
-            block = prompts.Block(number=len(blocks), anchor=len(given), shown=chosen)
-            prompts.store_block(self.space, self.conversation, block)
-            blocks.append(block)
-            self.space.mark_used([shown.memory_id for shown in chosen])
-        self._record_turn(given, blocks)
-        return prompts.insert_blocks(given, blocks, self.space)
+        while True:
+            blocks = prompts.blocks_of(self.space, self.conversation)
+            prompt = prompts.arrange(self.space, given, blocks)
+            chosen = prompts.choose(self.space, prompt.placed, require, budget, tokenizer)
+            if not chosen:
+                return prompt
+            block = prompts.next_block(prompt, blocks, chosen)
+            if prompts.store_block(self.space, self.conversation, block):
+                self.space.mark_used([shown.memory_id for shown in chosen])
+                return prompt.with_block(block)
 
-    def _turns(self) -> str:
-        return f"turn:{self.conversation}"
-
-    def _record_turn(self, messages: Sequence[Chat], blocks: Sequence[prompts.Block]) -> None:
-        turn = len(self.space.decisions(self._turns()))
+    def _store_turn(self, prompt: Prompt) -> None:
         fields = {
-            "messages": len(messages),
-            "digest": prompts.digest_of(messages),
-            "blocks": len(blocks),
+            "messages": len(prompt.host),
+            "digest": prompt.digests[-1],
+            "blocks": [[placed.block.number, placed.place] for placed in prompt.placed],
         }
-        self.space.decide(self._turns(), str(turn), json.dumps(fields))
+        number, value = len(self.space.decisions(self._turns_scope)), json.dumps(fields)
+        while not self.space.decide(self._turns_scope, str(number), value, only_new=True):
+            number += 1
+
+    @property
+    def _turns_scope(self) -> str:
+        return f"turn:{self.conversation}"
 
     def inspect(self, turn: int, messages: Sequence[Chat]) -> list[Span]:
         """Show the prompt of a turn (from 0), each run of text with the reason it is there.
@@ -240,16 +329,21 @@ class ZeroMemRuntime:
             NotFound: No such turn in this conversation.
             InvalidInput: The messages are not those of that turn.
         """
-        value = self.space.decision(self._turns(), str(turn))
+        value = self.space.decision(self._turns_scope, str(turn))
         if value is None:
             raise NotFound(f"conversation {self.conversation!r} has no turn {turn}")
-        fields = json.loads(value)
-        given = prompts.check_messages(messages)[: fields["messages"]]
-        if prompts.digest_of(given) != fields["digest"]:
+        sent = _turn(value)
+        blocks = prompts.blocks_of(self.space, self.conversation)
+        given = prompts.arrange(self.space, prompts.check_messages(messages), blocks)
+        if sent.digest not in given.digests[sent.messages : sent.messages + 1]:
             raise InvalidInput(f"these are not the messages of turn {turn}")
-        blocks = prompts.blocks_of(self.space, self.conversation)[: fields["blocks"]]
-        prompt = prompts.insert_blocks(given, blocks, self.space)
-        return prompts.spans_of(self.space, prompt, blocks, self.space.memory.tokenizer)
+        numbered = {block.number: block for block in blocks}
+        prompt = Prompt(
+            host=given.host[: sent.messages],
+            digests=given.digests[: sent.messages + 1],
+            placed=tuple(Placed(block=numbered[n], place=place) for n, place in sent.blocks),
+        )
+        return prompts.spans_of(self.space, prompt, self.space.memory.tokenizer)
 
     def review_cost(self, calls: Sequence[Call]) -> list[KindReview]:
         """Review what the prompts of this conversation showed, and whether it was used.
@@ -257,14 +351,67 @@ class ZeroMemRuntime:
         Args:
             calls: For each prompt in order, what the host gave and what the model then wrote.
         """
-        first_turns: dict[int, int] = {}
-        for turn, value in self.space.decisions(self._turns()).items():
-            for number in range(json.loads(value)["blocks"] if value else 0):
-                first_turns.setdefault(number, int(turn))
+        stored = self.space.decisions(self._turns_scope).values()
+        turns = [_turn(value) for value in stored if value is not None][: len(calls)]
         blocks = prompts.blocks_of(self.space, self.conversation)
-        exposures = prompts.exposures_of(self.space, blocks, first_turns)
-        run = Run(calls=tuple(calls), exposures=tuple(exposures))
-        return review_cost([run], tokenizer=self.space.memory.tokenizer)
+        starts = _beginnings(turns)
+        runs = [
+            Run(
+                calls=tuple(calls[start:stop]),
+                exposures=tuple(_exposures(self.space, blocks, turns[start:stop])),
+            )
+            for start, stop in zip(starts, [*starts[1:], len(calls)], strict=True)
+        ]
+        return review_cost(runs, tokenizer=self.space.memory.tokenizer)
+
+
+def _asynchronous(tool: str) -> str:
+    return (
+        f"tool {tool} is asynchronous and did not run: there is no asynchronous runtime yet; "
+        "pass a function that returns the result, or await the tool yourself and give its "
+        "result to on_tool_success"
+    )
+
+
+def _identities(require: object) -> list[str]:
+    if isinstance(require, str | bytes) or not isinstance(require, Iterable):
+        raise InvalidInput(f"require is a list of ids, not one {type(require).__name__}")
+    return [check_memory_id(memory_id) for memory_id in require]
+
+
+def _turn(value: str) -> _Turn:
+    fields = json.loads(value)
+    blocks = tuple((number, place) for number, place in fields.pop("blocks"))
+    return _Turn(blocks=blocks, **fields)
+
+
+def _beginnings(turns: Sequence[_Turn]) -> list[int]:
+    """Name the turns whose prompt lost a block: there the host's messages began anew."""
+    lost = [turn for turn in range(1, len(turns)) if turns[turn - 1].numbers - turns[turn].numbers]
+    return [0, *lost]
+
+
+def _exposures(
+    space: Namespace, blocks: Iterable[Block], turns: Sequence[_Turn]
+) -> Iterator[Exposure]:
+    """Give what the blocks of some turns showed, each from the first turn that had it."""
+    first_turns: dict[int, int] = {}
+    for at, turn in enumerate(turns):
+        for number in turn.numbers:
+            first_turns.setdefault(number, at)
+    versions = prompts.Versions(space)
+    carried = [block for block in blocks if block.number in first_turns]
+    for number, shown in ((block.number, shown) for block in carried for shown in block.shown):
+        record = versions.record(shown)
+        if record is not None:
+            yield Exposure(
+                memory_id=record.memory_id,
+                kind=record.kind,
+                key=record.key,
+                visibility="summary" if shown.limit else "pinned",
+                body=record.content,
+                first_call=first_turns[number],
+            )
 
 
 def _body(result: Any) -> Body:

@@ -89,14 +89,24 @@ class Subtree:
         self._memory.flush()
         with self._memory.transaction() as transaction:
             rows = transaction.namespaces(self._prefix)
-            return list(islice(self._ranked(transaction, rows, text, parsed), limit))
+            found = self._ranked(transaction, rows, text, parsed, own_words=True)
+            return [finding.hit for finding in islice(found, limit)]
 
     def _ranked(
-        self, transaction: Transaction, rows: Rows, text: str, where: filters.Filter
-    ) -> Iterator[Hit]:
-        now = self._memory.now()
-        ranked = [searching.search(transaction, row, text, where, now) for row in rows]
-        return merge(*ranked, key=lambda hit: -hit.score)
+        self,
+        transaction: Transaction,
+        rows: Rows,
+        text: str,
+        where: filters.Filter,
+        *,
+        own_words: bool,
+    ) -> Iterator[searching.Finding]:
+        now, corpora = self._memory.now(), self._memory.corpora
+        request = searching.Request(
+            query=text, where=where, now=now, asked_at=now, own_words=own_words
+        )
+        ranked = [searching.search(transaction, row, request, corpora) for row in rows]
+        return merge(*ranked, key=lambda finding: -finding.hit.score)
 
     def recall(
         self,
@@ -117,14 +127,17 @@ class Subtree:
             def limits(record: MemoryRecord) -> Any:
                 return limits_for(settings[record.namespace], record.form, record.kind)
 
-            hits = self._ranked(transaction, rows, text, parsed)
+            def shown(record: MemoryRecord) -> bool:
+                return visibility_of(record, limits(record)) != "hidden"
+
+            found = self._ranked(transaction, rows, text, parsed, own_words=False)
             return recalled(
-                (h for h in hits if visibility_of(h.record, limits(h.record)) != "hidden"),
+                (one for one in found if shown(one.hit.record)),
                 query=text,
                 limit=check_count(limit, "limit"),
                 budget=check_count(budget, "budget"),
                 tokenizer=self._memory.tokenizer,
-                threshold=lambda hit: int(limits(hit.record).compaction_threshold),
+                threshold=lambda record: int(limits(record).compaction_threshold),
                 explain=explain,
             )
 

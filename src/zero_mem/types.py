@@ -176,6 +176,9 @@ class Page(Generic[T]):
     def __len__(self) -> int:
         return len(self.items)
 
+    def __getitem__(self, index: int) -> T:
+        return self.items[index]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
@@ -188,13 +191,20 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallItem:
-    """One recalled memory: `text` is quoted from the body and may be an extract."""
+    """One recalled memory: `text` is quoted from the body and may be an extract.
+
+    `superseded_by` is the id of a newer record that contradicts this one, "" where there is
+    none. `reason` and `parts` are what explains it: each part's share of the score, or the
+    factor (`x date`) that it was multiplied with.
+    """
 
     memory_id: str
     text: str
     score: float
     record: MemoryRecord
+    superseded_by: str = ""
     reason: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

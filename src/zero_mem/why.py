@@ -138,7 +138,7 @@ def _readable_now(
             question=question,
             answer="no",
             evidence=_reason_unreadable(space, memory_id, entries),
-            advice="save it again, or roll it back to a version of its history" if entries else "",
+            advice=_revival(entries),
         )
     if record.state == "archived":
         return Step(
@@ -191,7 +191,8 @@ def _receipt_in_prompt(
 def _receipt_in_text(question: str, memory_id: str, text: str) -> Step:
     named = [h for h in find(text) if memory_id in {r.memory_id for r in h.references}]
     if named:
-        evidence = f"{len(named)} handles name it, the last at character {named[-1].start}"
+        count = "1 handle names" if len(named) == 1 else f"{len(named)} handles name"
+        evidence = f"{count} it, the last at character {named[-1].start}"
         return Step(question=question, answer="yes", evidence=evidence)
     if escape_handles(f"{HANDLE_OPENING}{memory_id}") in text:
         evidence = "it stands there only escaped, as text that came from a body or a tool"
@@ -225,10 +226,14 @@ def _body_read(
     if record is not None and record.access_count == 0:
         evidence = "no prompt has ever shown it"
         return Step(question=question, answer="no", evidence=evidence, advice=advice)
-    used = (
-        f"used {record.access_count} times, last at {_time(record.accessed_at)}" if record else ""
-    )
-    return Step(question=question, answer="unknown", evidence=used or "it can't be read now")
+    return Step(question=question, answer="unknown", evidence=_used(record))
+
+
+def _used(record: MemoryRecord | None) -> str:
+    if record is None:
+        return "it can't be read now"
+    times = "once" if record.access_count == 1 else f"{record.access_count} times"
+    return f"used {times}, last at {_time(record.accessed_at)}"
 
 
 def _older_value(entries: Sequence[HistoryEntry]) -> Step:
@@ -244,8 +249,20 @@ def _older_value(entries: Sequence[HistoryEntry]) -> Step:
                 f"between them: {_told(entries[place - 1])}",
                 advice="write with if_version=, so that the slower writer gets a Conflict",
             )
-    evidence = f"{len(entries)} changes, no body came back"
+    count = "1 change" if len(entries) == 1 else f"{len(entries)} changes"
+    evidence = f"{count}, no body came back"
     return Step(question=question, answer="no", evidence=evidence)
+
+
+def _revival(entries: Sequence[HistoryEntry]) -> str:
+    """Say how a memory that can't be read comes back, if it can."""
+    if not entries:
+        return ""
+    if entries[-1].operation == "purge":
+        return "it is gone for good; save what you need again, under another id"
+    if entries[-1].operation in ("delete", "rollback"):
+        return "restore it, or roll it back to a version of its history"
+    return "save it again"
 
 
 def _same_earlier(before: Sequence[HistoryEntry], entry: HistoryEntry) -> HistoryEntry | None:

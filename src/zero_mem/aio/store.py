@@ -75,10 +75,11 @@ class AsyncMemory(AsyncOperations):
         *,
         clock: Clock | None = None,
         durability: str = "full",
+        create: bool = True,
         tokens: Tokenizer | str = "o200k",
         actor: str = "",
         embedder: Embedder | str | None = None,
-        patience: float = 2.0,
+        patience: float = 5.0,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -86,6 +87,7 @@ class AsyncMemory(AsyncOperations):
             url: As for `Memory.open`.
             clock: Gives the current time as an aware datetime; the system's by default.
             durability: "full" or "normal"; see `SQLiteStorage`.
+            create: False refuses a file that is not there.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
             embedder: As for `Memory.open`.
@@ -97,6 +99,7 @@ class AsyncMemory(AsyncOperations):
                 url,
                 clock=clock,
                 durability=durability,
+                create=create,
                 tokens=tokens,
                 actor=actor,
                 embedder=embedder,

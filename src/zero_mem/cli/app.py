@@ -18,17 +18,22 @@ from zero_mem.cli import (
     replaying,
     writing,
 )
+from zero_mem.cli.program import Program
+from zero_mem.cli.streams import say
 
 _HELP = """\
 Memory for LLM agents that stays out of the prompt.
 
-Every command works on one store (--store, or ZERO_MEM_URL) and most on one namespace in it
-(--namespace, or ZERO_MEM_NAMESPACE). With --json a result is one line of JSON on stdout, and an
-error one line on stderr.
+Every command works on one store: --store, or ZERO_MEM_URL, or else the file memory.db in
+~/.local/share/zero-mem ($XDG_DATA_HOME/zero-mem where that is set). Most work on one namespace in
+it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, configure and replay
+make a store where there is none. With --json a result is one line of JSON on stdout, and an error
+one line on stderr. For an ID you can give its handle or its receipt, such as "[memo:7] save".
 """
 
 app = typer.Typer(
     name="zero-mem",
+    cls=Program,
     help=_HELP,
     # A line with \b alone keeps the lines after it as they are.
     epilog=f"\b\n{failures.table()}",
@@ -54,7 +59,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version  # 15 ms that no other command needs
 
-        typer.echo(f"zero-mem {version('zero-mem')}")
+        say(f"zero-mem {version('zero-mem')}\n")
         raise typer.Exit
 
 

@@ -9,8 +9,9 @@ from typing import Annotated, Final
 import typer
 
 from zero_mem.cli.files import check_targets
-from zero_mem.cli.replaying import Options, Result, defect_lines, run
+from zero_mem.cli.replaying import Options, Result, finish, run
 from zero_mem.cli.session import Session, command
+from zero_mem.cli.streams import say
 
 app = typer.Typer()
 
@@ -41,14 +42,15 @@ def demo(
     """Show what Zero-Mem does, in a minute.
 
     A walk-through of three operations and a read, then a replay with its report. It stores nothing,
-    sends nothing and calls no model.
+    sends nothing and calls no model. It is for people and has no --json: replay has.
     """
     check_targets(html)
-    typer.echo(_BEFORE)
+    say(f"{_BEFORE}\n")
     walk_through()
     result = _own(session, transcripts) if transcripts else _samples(session)
     result.write_page(html)
-    typer.echo(f"\nThe report, turn by turn: {html.resolve()}")
+    say(f"\nThe report, turn by turn: {html.resolve()}\n")
+    finish(session, result)
 
 
 def walk_through() -> None:
@@ -65,18 +67,18 @@ def walk_through() -> None:
         (f"recall context: {recalled}", "only now, asked for, does the body enter the prompt"),
     )
     for line, meaning in lines:
-        typer.echo(f"{line}\n    {meaning}")
+        say(f"{line}\n    {meaning}\n")
 
 
 def _own(session: Session, transcripts: list[Path]) -> Result:
-    typer.echo("\n== Your own runs ==\n")
+    say("\n== Your own runs ==\n\n")
     return _replayed(session, transcripts)
 
 
 def _samples(session: Session) -> Result:
-    typer.echo("\n== A short chat: is memory worth it? ==\n")
+    say("\n== A short chat: is memory worth it? ==\n\n")
     _replayed(session, [_sample("short.json")])
-    typer.echo("\n== An agent handles a refund over some 30 calls ==\n")
+    say("\n== An agent handles a refund over some 30 calls ==\n\n")
     return _replayed(session, [_sample("refund.json")])
 
 
@@ -87,7 +89,5 @@ def _sample(name: str) -> Path:
 
 def _replayed(session: Session, transcripts: list[Path]) -> Result:
     result = run(session, transcripts, Options(), inspect=True)
-    typer.echo(result.text())
-    for line in defect_lines(result.replay.defects):
-        session.note(line)
+    say(f"{result.text()}\n")
     return result

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, BinaryIO, get_args
 
 import typer
 
 from zero_mem.cli import inputs
-from zero_mem.cli.files import written
+from zero_mem.cli.files import STREAM, check_targets, written
 from zero_mem.cli.progress import Step, bar
 from zero_mem.cli.session import Session, command
+from zero_mem.cli.streams import stdin, whisper
+from zero_mem.cli.text import counted
 from zero_mem.errors import InvalidInput
-from zero_mem.exchange import ImportReport, OnConflict, export_records, import_records
+from zero_mem.exchange import ImportReport, OnConflict, export_records, import_records, json_line
 from zero_mem.space import Namespace
 from zero_mem.types import Path as NamespacePath
 
@@ -26,7 +28,7 @@ _CHOICES = ", ".join(get_args(OnConflict))
 _LONG_COUNT = 5_000
 
 
-@command(app, "export", shared=("store", "namespace"))
+@command(app, "export")
 def export(
     session: Session,
     where: inputs.Where = None,
@@ -37,13 +39,16 @@ def export(
     state: inputs.OfState = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where to; - is stdout.")
-    ] = Path("-"),
+    ] = STREAM,
 ) -> None:
     """Write memories as JSON lines, for import.
 
     One line is one memory with all its fields. Without --namespace every namespace of the store is
-    written; without a filter, active and archived memories.
+    written; without a filter, active and archived memories. A new file is readable by its owner
+    only. What was done is said on stderr; with --json as one line of JSON, on stdout if the lines
+    go to a file.
     """
+    check_targets(out)
     found = inputs.conditions(where, kind=kind, tag=tag, session=of_session, task=task, state=state)
     memory = session.memory
     paths = [session.named] if session.named else memory.subtree().namespaces()
@@ -53,14 +58,25 @@ def export(
         for path in paths:
             tell = partial(_further, step, count)
             count += export_records(memory.namespace(*path), lines, where=found, on_progress=tell)
-    session.note(f"exported {count:,} memories of {len(paths)} namespaces")
+    _tell_export(session, out, {"exported": count, "namespaces": len(paths)})
+
+
+def _tell_export(session: Session, out: Path, done: dict[str, int]) -> None:
+    if session.as_json and out != STREAM:
+        session.show(done, "")
+    elif session.as_json:
+        whisper(json_line(done).rstrip("\n"))
+    else:
+        memories = counted(done["exported"], "memory", "memories")
+        spaces = counted(done["namespaces"], "namespace", "namespaces")
+        session.note(f"exported {memories} of {spaces}")
 
 
 def _further(step: Step, before: int, done: int) -> None:
     step(before + done)
 
 
-@command(app, "import")
+@command(app, "import", creates=True)
 def import_(
     session: Session,
     files: Annotated[
@@ -100,11 +116,19 @@ def _import_file(session: Session, file: Path, on_conflict: OnConflict) -> Impor
                 place, lines, name=str(file), on_conflict=on_conflict, on_progress=step
             )
 
-    if str(file) == "-":
-        return read(sys.stdin.buffer, 0)
+    with _opened(file) as (lines, size):
+        return read(lines, size)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a file, or stdin for `-`, and tell its size."""
     try:
+        if file == STREAM:
+            yield stdin(), 0
+            return
         with file.open("rb") as lines:
-            return read(lines, os.fstat(lines.fileno()).st_size)
+            yield lines, os.fstat(lines.fileno()).st_size
     except OSError as error:
         raise InvalidInput(f"{file}: can't be read: {error.strerror}") from error
 

@@ -35,8 +35,9 @@ def why(
     """
     from zero_mem.why import why as explain
 
+    named = inputs.reference(memory_id).memory_id
     text = None if prompt is None else inputs.read_file(prompt).decode("utf-8", "replace")
-    found = explain(session.space, memory_id, conversation=conversation, prompt_text=text)
+    found = explain(session.space, named, conversation=conversation, prompt_text=text)
     lines = []
     for number, step in enumerate(found.steps, start=1):
         lines += [f"{number}. {step.question} {step.answer}", f"   {clean(step.evidence)}"]

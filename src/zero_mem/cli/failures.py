@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from zero_mem.cli.streams import OutputLost, ReaderGone
 from zero_mem.errors import (
     Conflict,
     InvalidInput,
@@ -18,26 +19,40 @@ from zero_mem.errors import (
 )
 
 NOTHING: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+class PartlyDone(ZeroMemError):
+    """All was done that could be, and something of the input could not be read."""
+
 
 EXIT_CODES: Final = {
     0: "done",
-    1: "no such memory, or a search that found nothing",
+    1: "no such memory, or nothing found, recalled or matched",
     2: "the input or an option is wrong, or an extra is not installed",
     3: "conflict: another write came first, or an id or key is taken",
     4: "not allowed, or a limit is reached",
-    5: "the store can't be opened, is damaged, or is of a newer version",
+    5: "the store is not there, can't be opened, is damaged, or is of a newer version",
+    6: "the output can't be written: the disk is full, or stdout is closed",
+    7: "done, but for input files that can't be read",
+    130: "interrupted",
+    141: "whoever read the output has gone, as after `| head -1`; nothing is said",
 }
 
 _CODES: Final[tuple[tuple[type[ZeroMemError], int], ...]] = (
     (NotFound, NOTHING),
-    (InvalidInput, 2),
-    (MissingExtra, 2),
+    (InvalidInput, USAGE),
+    (MissingExtra, USAGE),
     (Conflict, 3),
     (NotAllowed, 4),
     (LimitReached, 4),
     (RequiredMemoryMissing, 4),
     (StoreUnavailable, 5),
     (MigrationNeeded, 5),
+    (ReaderGone, 141),
+    (OutputLost, 6),
+    (PartlyDone, 7),
 )
 
 
@@ -48,5 +63,5 @@ def exit_code(error: ZeroMemError) -> int:
 
 def table() -> str:
     """Write the table for `--help`."""
-    lines = [f"{code}  {meaning}" for code, meaning in EXIT_CODES.items()]
+    lines = [f"{code:>3}  {meaning}" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["Exit codes:", *lines])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,15 +11,21 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
+from zero_mem import handles
+from zero_mem.cli.streams import read_stdin
 from zero_mem.errors import InvalidInput
+from zero_mem.recall.render import DEFAULT_BUDGET
 from zero_mem.types import UNSET, Blob, Body, Json, Unset
 
 NEVER: Final = "never"
 
 Ids: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="ID...", help="Ids of memories.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="ID...", help="Ids, handles or receipts.", show_default=False),
 ]
-Id: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="The id of the memory.")]
+Id: TypeAlias = Annotated[
+    str, typer.Argument(metavar="ID", help="The memory's id, its handle or its receipt.")
+]
 Content: TypeAlias = Annotated[
     str | None,
     typer.Argument(metavar="CONTENT", help="The body; - reads it from stdin.", show_default=False),
@@ -79,17 +84,72 @@ OfState: TypeAlias = Annotated[
         "--state", metavar="STATE", help="active, archived, deleted or expired, not only live."
     ),
 ]
-Limit: TypeAlias = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="Most records.", show_default=False)
-]
 Budget: TypeAlias = Annotated[
     int | None,
-    typer.Option("--budget", metavar="N", help="Most tokens; 1000 by default."),
+    typer.Option("--budget", metavar="N", help=f"Most tokens; {DEFAULT_BUDGET} by default."),
 ]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do it to all that match.")]
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def reference(text: str) -> handles.Reference:
+    """Read what names one memory: an id, a handle such as `[memo:7]`, or a whole receipt.
+
+    Raises:
+        InvalidInput: It names none, or several.
+    """
+    found = references(text)
+    if len(found) > 1:
+        raise InvalidInput(f"the handle names {len(found)} memories; give one of them")
+    return found[0]
+
+
+def references(text: str) -> tuple[handles.Reference, ...]:
+    """Read what names memories: an id, a handle, or a receipt, which begins with its handle.
+
+    Raises:
+        InvalidInput: It names none.
+    """
+    given = text.strip()
+    if not given.startswith("["):
+        return (handles.Reference(memory_id=handles.check_memory_id(given)),)
+    first = next(iter(handles.find(given)), None)
+    if first is None or first.start:
+        raise InvalidInput("an id that begins with [ is a handle, such as [memo:7]")
+    return first.references
+
+
+def whole_id(text: str) -> str:
+    """Read what names one memory as a whole.
+
+    Raises:
+        InvalidInput: It names none, several, or a part of one.
+    """
+    return _whole(reference(text))
+
+
+def whole_ids(texts: list[str] | None) -> list[str]:
+    """Read what names memories as a whole; a handle may name several.
+
+    Raises:
+        InvalidInput: One names none, or a part of one.
+    """
+    return [_whole(found) for text in texts or () for found in references(text)]
+
+
+def _whole(found: handles.Reference) -> str:
+    if found.pointer:
+        raise InvalidInput(f"the handle names a part; give [memo:{found.memory_id}] for the whole")
+    return found.memory_id
+
+
+def most(default: str) -> Any:
+    """Make the option `--limit`, with the words on what holds without it."""
+    return typer.Option(
+        "--limit", metavar="N", help=f"Most records; {default} by default.", show_default=False
+    )
 
 
 def body(content: str | None, file: Path | None, *, as_json: bool, media_type: str | None) -> Body:
@@ -120,7 +180,7 @@ def optional_body(
 
 
 def _bytes(file: Path | None) -> bytes:
-    return sys.stdin.buffer.read() if file is None else read_file(file)
+    return read_stdin() if file is None else read_file(file)
 
 
 def read_file(file: Path) -> bytes:
@@ -130,7 +190,7 @@ def read_file(file: Path) -> bytes:
         InvalidInput: It can't be read.
     """
     if str(file) == "-":
-        return sys.stdin.buffer.read()
+        return read_stdin()
     try:
         return file.read_bytes()
     except OSError as error:

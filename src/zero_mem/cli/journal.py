@@ -17,7 +17,7 @@ app = typer.Typer()
 @command(app, "history")
 def history(session: Session, memory_id: inputs.Id) -> None:
     """List every change of a memory, the oldest first."""
-    entries = session.space.history(memory_id)
+    entries = session.space.history(inputs.reference(memory_id).memory_id)
     session.show(printing.history_json(entries), printing.history_text(entries))
 
 
@@ -39,7 +39,7 @@ def as_of(
     tag: inputs.OfTag = None,
     of_session: inputs.OfSession = None,
     task: inputs.OfTask = None,
-    limit: inputs.Limit = None,
+    limit: Annotated[int | None, inputs.most("10 with --query, all")] = None,
 ) -> None:
     """Show a memory, a search, or all, as of a past moment."""
     past = session.space.as_of(inputs.moment(moment, "MOMENT"))
@@ -47,14 +47,14 @@ def as_of(
     if memory_id is not None:
         if query is not None or found is not None:
             raise InvalidInput("an id needs no --query and no filter")
-        record = past.get(memory_id)
+        record = past.get(inputs.reference(memory_id).memory_id)
         session.show(record_json(record), printing.record_text(record))
     elif query is not None:
         hits = past.search(query, where=found, limit=10 if limit is None else limit)
         text = printing.hits_text(hits) if hits else "nothing found"
         session.show(printing.hits_json(hits), text)
     else:
-        records = past.list(found)[:limit]
+        records = past.list(found).items[:limit]
         value = {"items": [record_json(r) for r in records], "next_cursor": None}
         session.show(value, printing.records_text(records) if records else "no memories")
 
@@ -91,7 +91,7 @@ def rollback(
     if memory_id is None and task is None and operation is None and not yes:
         raise InvalidInput("this rolls the whole namespace back; add --yes, or name an id")
     batch = session.space.rollback(
-        memory_id,
+        None if memory_id is None else inputs.whole_id(memory_id),
         task=task,
         operation=operation,
         to_version=to_version,

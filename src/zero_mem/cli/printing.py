@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
-from zero_mem.cli.text import clean, short
+from zero_mem.cli.text import clean, counted, short
 from zero_mem.exchange import body_json, record_json
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.history import HistoryEntry
@@ -21,6 +22,10 @@ from zero_mem.types import (
     RecallItem,
     body_text,
 )
+
+_GAP: Final = "  "
+_LEAST: Final = 4
+"""Fewest columns of a table's last column, however narrow the terminal is."""
 
 # JSON values
 
@@ -65,6 +70,7 @@ def recall_json(recall: Recall) -> dict[str, Any]:
         "tokens_exact": recall.tokens_exact,
         "left_out": recall.left_out,
         "behind": recall.behind,
+        "degraded": recall.degraded,
         "near_misses": [_item_json(item) for item in recall.near_misses],
     }
 
@@ -74,7 +80,9 @@ def _item_json(item: RecallItem) -> dict[str, Any]:
         "memory_id": item.memory_id,
         "text": item.text,
         "score": item.score,
+        "superseded_by": item.superseded_by,
         "reason": item.reason,
+        "parts": dict(item.parts),
         "record": record_json(item.record),
     }
 
@@ -184,16 +192,20 @@ def hits_text(hits: Iterable[Hit]) -> str:
 
 def recall_text(recall: Recall) -> str:
     """Write a recall as a prompt would carry it, and what it cost."""
-    counted = f"{recall.tokens} tokens" + ("" if recall.tokens_exact else " (estimated)")
-    notes = [counted, recall.left_out]
+    tokens = f"{recall.tokens} tokens" + ("" if recall.tokens_exact else " (estimated)")
+    lag = counted(recall.behind, "memory has", "memories have")
+    behind = f"{lag} no vector yet" if recall.behind else ""
+    notes = "; ".join(filter(None, (tokens, recall.left_out, behind, recall.degraded)))
+    shown = [clean(recall.text), ""] if recall.items else ["nothing recalled"]
     reasons = [f"  {item.memory_id}: {item.reason}" for item in recall.items if item.reason]
-    missed = [f"  {item.memory_id}: just missed" for item in recall.near_misses]
-    lines = [clean(recall.text), "", f"({'; '.join(filter(None, notes))})", *reasons, *missed]
-    return "\n".join(lines)
+    missed = [f"  {m.memory_id}: just missed, {m.reason}" for m in recall.near_misses]
+    return "\n".join([*shown, f"({notes})", *reasons, *missed])
 
 
 def read_text(read: Read) -> str:
     """Write a part of a body, and what was left out."""
+    if not read.matched and not read.text:
+        return f"no match among {read.total:,}"
     return "\n".join([clean(read.text), *([f"({read.left_out})"] if read.left_out else [])])
 
 
@@ -202,15 +214,20 @@ def history_text(entries: Iterable[HistoryEntry]) -> str:
     rows = [
         (
             str(entry.operation_id),
-            _time(entry.at),
-            f"v{entry.version}",
+            f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+            str(entry.version),
             entry.operation,
-            " ".join(filter(None, (entry.actor, f"({entry.reason})" if entry.reason else ""))),
-            "" if entry.record is None else short(entry.record.text),
+            entry.actor,
+            _after(entry),
         )
         for entry in entries
     ]
-    return table(("operation", "at", "version", "what", "who", "text after it"), rows)
+    return table(("operation", "at (UTC)", "v", "what", "who", "text after it"), rows)
+
+
+def _after(entry: HistoryEntry) -> str:
+    reason = f"({entry.reason}) " if entry.reason else ""
+    return reason + ("" if entry.record is None else short(entry.record.text))
 
 
 def sweep_text(report: SweepReport) -> str:
@@ -225,20 +242,26 @@ def sweep_text(report: SweepReport) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay rows out for this terminal; the last column gives way first."""
-    from io import StringIO
+    """Lay rows out for this terminal; the last column gives way, all others stay whole."""
+    from rich.cells import cell_len
 
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    lines = [list(headers), *([_printable(cell) for cell in row] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    taken = sum(widths[:-1]) + len(_GAP) * len(widths[:-1])
+    room = shutil.get_terminal_size().columns - taken
+    widths[-1] = min(widths[-1], max(room, _LEAST))
+    first, *others = (_GAP.join(map(_fitted, line, widths)).rstrip() for line in lines)
+    return "\n".join([first, "─" * (taken + widths[-1]), *others])
 
-    laid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for place, header in enumerate(headers):
-        last = place == len(headers) - 1
-        laid.add_column(header, no_wrap=True, overflow="ellipsis", ratio=1 if last else None)
-    for row in rows:
-        laid.add_row(*(Text(clean(cell)) for cell in row))
-    out = StringIO()
-    Console(file=out, width=Console().width).print(laid)
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+
+def _fitted(cell: str, width: int) -> str:
+    """Fill a cell up to a width on the screen, or cut it there."""
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(cell) <= width:
+        return set_cell_size(cell, width)
+    return set_cell_size(cell, width - 1).rstrip() + "…"
+
+
+def _printable(cell: str) -> str:
+    return " ".join(clean(cell).split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,6 +10,8 @@ import typer
 from zero_mem.cli import inputs, printing
 from zero_mem.cli.failures import NOTHING
 from zero_mem.cli.session import Session, command
+from zero_mem.cli.streams import say_bytes
+from zero_mem.errors import InvalidInput
 from zero_mem.exchange import record_json
 from zero_mem.storage.codec import encode_body
 
@@ -28,10 +29,9 @@ def get(
     ] = False,
 ) -> None:
     """Show a memory, active or archived, by its id."""
-    record = session.space.get(memory_id)
+    record = session.space.get(inputs.reference(memory_id).memory_id)
     if body:
-        sys.stdout.buffer.write(encode_body(record.content)[1])
-        sys.stdout.buffer.flush()
+        say_bytes(encode_body(record.content)[1])
         return
     session.show(record_json(record), printing.record_text(record))
 
@@ -45,7 +45,7 @@ def list_(
     of_session: inputs.OfSession = None,
     task: inputs.OfTask = None,
     state: inputs.OfState = None,
-    limit: inputs.Limit = None,
+    limit: Annotated[int | None, inputs.most("100")] = None,
     cursor: Annotated[
         str | None, typer.Option(metavar="CURSOR", help="next_cursor of the page before.")
     ] = None,
@@ -55,7 +55,7 @@ def list_(
     page = session.space.list(found, limit=100 if limit is None else limit, cursor=cursor)
     value = {"items": [record_json(r) for r in page], "next_cursor": page.next_cursor}
     session.show(value, printing.records_text(page) if page.items else "no memories")
-    if page.next_cursor and not session.as_json:
+    if page.next_cursor:
         session.note(f"(more: --cursor {page.next_cursor})")
 
 
@@ -69,7 +69,7 @@ def search(
     of_session: inputs.OfSession = None,
     task: inputs.OfTask = None,
     state: inputs.OfState = None,
-    limit: inputs.Limit = None,
+    limit: Annotated[int | None, inputs.most("10")] = None,
 ) -> None:
     """Find memories by their words, best first.
 
@@ -90,12 +90,17 @@ def recall(
     tag: inputs.OfTag = None,
     of_session: inputs.OfSession = None,
     task: inputs.OfTask = None,
-    limit: inputs.Limit = None,
+    limit: Annotated[int | None, inputs.most("the namespace's max_recall_items")] = None,
     budget: inputs.Budget = None,
     asked_at: Annotated[
         str | None,
-        typer.Option(metavar="MOMENT", help="When the question is asked; judges expiry."),
+        typer.Option(
+            metavar="MOMENT", help='When the question is asked; "last week" counts from it.'
+        ),
     ] = None,
+    profile: Annotated[
+        str, typer.Option(help="The weights of recall: default, paper or bm25.")
+    ] = "default",
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each is there, and what just missed.")
     ] = False,
@@ -112,10 +117,10 @@ def recall(
         budget=budget,
         where=found,
         asked_at=None if asked_at is None else inputs.moment(asked_at, "--asked-at"),
+        profile=profile,
         explain=explain,
     )
-    text = printing.recall_text(result) if result.items else "nothing recalled"
-    session.show(printing.recall_json(result), text)
+    session.show(printing.recall_json(result), printing.recall_text(result))
     _end(bool(result.items))
 
 
@@ -135,16 +140,24 @@ def read(
     ] = None,
     budget: inputs.Budget = None,
 ) -> None:
-    """Read a part of one body under a budget of tokens."""
+    """Read a part of one body under a budget of tokens.
+
+    A handle with a pointer, such as "[memo:7#/items/0]", names the part by itself. It ends with 1
+    where no row, line or element matches.
+    """
+    named = inputs.reference(memory_id)
+    if pointer and named.pointer:
+        raise InvalidInput("the handle names a part already; leave --pointer out")
     result = session.space.read(
-        memory_id,
-        pointer=pointer,
+        named.memory_id,
+        pointer=pointer or named.pointer,
         rows=inputs.parse_object(rows, "--rows"),
         lines=lines,
         pattern=pattern,
         budget=budget,
     )
     session.show(printing.read_json(result), printing.read_text(result))
+    _end(result.matched > 0 or not (rows or pattern))
 
 
 @command(app, "stats", shared=("store", "as_json"))

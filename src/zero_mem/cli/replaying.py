@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -14,21 +15,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from zero_mem.cli.files import check_targets, written
+from zero_mem.cli.failures import PartlyDone
+from zero_mem.cli.files import STREAM, check_targets, written
 from zero_mem.cli.progress import bar
 from zero_mem.cli.session import Session, command
-from zero_mem.cli.text import clean
+from zero_mem.cli.streams import read_stdin, say
+from zero_mem.cli.text import clean, counted
 from zero_mem.errors import InvalidInput
 
 if TYPE_CHECKING:
     from zero_mem.controller.messages import Defect, Transcript
     from zero_mem.ledger.prices import PriceTable
     from zero_mem.replay.book import PromptBook
+    from zero_mem.replay.engine import PromptSink
     from zero_mem.replay.figures import Replay
     from zero_mem.replay.strategies import Strategy
     from zero_mem.replay.verdict import Verdict
 
 app = typer.Typer()
+
+STRATEGIES: Final = (
+    "full", "window", "summary", "external_state", "late_clearing", "folding", "receipts",
+    "zero_mem",
+)  # fmt: skip
+"""What `--strategy` takes; named here so that no other command loads the replay for its help."""
 
 _LONG_MESSAGES: Final = 400
 _DEFECTS_SHOWN: Final = 20
@@ -70,35 +80,45 @@ def _is_target(argument: str | None) -> bool:
         return False
 
 
-@command(app, "replay", shared=(), cls=_ReplayCommand)
+@command(app, "replay", shared=(), creates=True, cls=_ReplayCommand)
 def replay(
     session: Session,
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Transcripts, JSON or JSON lines, plain or gzip."),
+        typer.Argument(
+            metavar="FILE...", help="Transcripts, JSON or JSON lines, plain or gzip; - is stdin."
+        ),
     ],
     strategy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this strategy; may be repeated. All by default."),
+        typer.Option(
+            metavar="NAME",
+            help=f"Only this strategy; may be repeated. All by default: {', '.join(STRATEGIES)}.",
+        ),
     ] = None,
     budget: Annotated[
         list[float] | None,
         typer.Option(
             metavar="SHARE",
-            help="Share of the tool results' tokens that Zero-Mem may show; may be repeated.",
+            help="Share of the tool results' tokens that Zero-Mem may show; may be repeated. "
+            "By default 0.15, 0.25, 0.35 and 0.5.",
         ),
     ] = None,
     prices: Annotated[
         str | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="A model of the price table, or a price file (FILE:NAME for one of its models).",
+            help="A model of the price table, or a price file (FILE:NAME for one of its models). "
+            "By default Sonnet 5.5.",
         ),
     ] = None,
     model: Annotated[
         str,
         typer.Option(
-            "--model", "--encoding", metavar="NAME", help="Whose tokens to count: o200k, gpt-4o …"
+            "--model",
+            "--encoding",
+            metavar="NAME",
+            help="Whose tokens to count: o200k, cl100k, gpt-4o … Others are estimated.",
         ),
     ] = "o200k",
     json_out: Annotated[
@@ -115,7 +135,11 @@ def replay(
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Keep the memories in this store; by default nowhere."),
+        typer.Option(
+            metavar="URL",
+            help="Keep the memories in this store, a namespace below `replay` for each run; by "
+            "default nowhere.",
+        ),
     ] = None,
 ) -> None:
     """Replay your agent's runs: tokens, cost, verdict.
@@ -123,10 +147,11 @@ def replay(
     Each run goes through every strategy, and one table compares tokens by column, cost, the longest
     prompt and decision coverage. Reads OpenAI chat messages, OpenAI Responses items, Anthropic
     messages and Claude Code sessions; the format is detected. What can't be read is said on stderr
-    and left out. Nothing is sent anywhere and no model is called.
+    and left out; where that is a whole file, it ends with 7. Nothing is sent anywhere and no model
+    is called.
     """
     check_targets(json_out, html, prompts)
-    session.url = store
+    session.url, session.as_json = store, json_out is not None
     options = Options(
         strategies=tuple(strategy or ()),
         budgets=tuple(budget or ()),
@@ -139,10 +164,17 @@ def replay(
         _write_json(json_out, result)
     if html is not None:
         result.write_page(html)
-    if json_out is None or str(json_out) != "-":
-        typer.echo(result.text())
-    for line in defect_lines(result.replay.defects):
+    if STREAM not in (json_out, html, prompts):
+        say(f"{result.text()}\n")
+    finish(session, result)
+
+
+def finish(session: Session, result: Result) -> None:
+    """Say what is to be said beside the result; end with 7 where a file could not be read."""
+    for line in (*defect_lines(result.replay.defects), *result.notes):
         session.note(line)
+    if result.unread:
+        raise PartlyDone(f"{counted(result.unread, 'file', 'files')} could not be read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +196,9 @@ class Result:
     verdict: Verdict
     book: PromptBook | None = field(repr=False)
     source: str
+    unread: int = 0
+    namespaces: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Write the table, the notes and the verdict's sentence."""
@@ -173,6 +208,13 @@ class Result:
         parts = [output.plain(output.table(self.replay), width=width), *self._notes()]
         sentence = textwrap.fill(clean(self.verdict.sentence), width=min(width, 100))
         return clean("\n\n".join([*parts, sentence]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the figures and, where a store kept the memories, their namespaces."""
+        from zero_mem.replay import output
+
+        kept = {"namespaces": list(self.namespaces)} if self.namespaces else {}
+        return output.as_json(self.replay, self.verdict) | kept
 
     def _notes(self) -> list[str]:
         price = self.replay.price
@@ -206,41 +248,122 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
     Raises:
         InvalidInput: No file held a run, or an option is wrong.
     """
-    from zero_mem.replay import engine
     from zero_mem.replay.book import PromptBook
-    from zero_mem.replay.output import PromptWriter
-    from zero_mem.replay.saving import MemorySaver
-    from zero_mem.replay.strategies import NOT_RUN
     from zero_mem.replay.verdict import verdict
-    from zero_mem.text.tokens import tokenizer
 
-    table, row = price_table(options.prices)
-    strategies = chosen(options)
-    transcripts, defects = read(session, files)
     book = PromptBook() if inspect else None
+    prices, strategies = price_table(options.prices), chosen(options)
+    with named_files(files) as paths:
+        reading = read(paths)
+    before = set(_kept(session))
+    with _sinks(options, book) as sinks:
+        found = _replayed(session, reading, options.model, prices, strategies, sinks)
+    kept = tuple(path for path in _kept(session) if path not in before)
+    return Result(
+        replay=found,
+        verdict=verdict(found),
+        book=book,
+        source=", ".join(path.name for path in paths),
+        unread=reading.unread,
+        namespaces=kept,
+        notes=tuple(_notes(options, exact=found.exact, url=session.url, kept=kept)),
+    )
+
+
+@contextmanager
+def _sinks(options: Options, book: PromptBook | None) -> Iterator[list[PromptSink]]:
+    """Give what takes each prompt: the page's book, and the file of all prompts."""
+    from zero_mem.replay.output import PromptWriter
+
     with ExitStack() as stack:
-        sinks: list[engine.PromptSink] = [book] if book is not None else []
+        sinks: list[PromptSink] = [book] if book is not None else []
         if options.prompts is not None:
             sinks.append(PromptWriter(stack.enter_context(written(options.prompts))))
-        total = sum(len(transcript.messages) for transcript in transcripts)
-        step = stack.enter_context(bar("replaying", total, long=_LONG_MESSAGES))
-        found = engine.run(
-            transcripts,
+        yield sinks
+
+
+def _replayed(
+    session: Session,
+    reading: Reading,
+    model: str,
+    prices: tuple[PriceTable, str],
+    strategies: Sequence[Strategy],
+    sinks: Sequence[PromptSink],
+) -> Replay:
+    from zero_mem.replay import engine
+    from zero_mem.replay.saving import MemorySaver
+    from zero_mem.replay.strategies import NOT_RUN
+    from zero_mem.text.tokens import tokenizer
+
+    total = sum(len(transcript.messages) for transcript in reading.runs)
+    with bar("replaying", total, long=_LONG_MESSAGES) as step:
+        return engine.run(
+            reading.runs,
             strategies,
-            tokenizer=tokenizer(options.model),
-            prices=table,
-            model=row,
+            tokenizer=tokenizer(model),
+            prices=prices[0],
+            model=prices[1],
             saver=MemorySaver(session.memory) if session.url else None,
-            defects=defects,
+            defects=reading.defects,
             left_out=NOT_RUN,
             on_prompt=sinks,
             on_progress=lambda done, _: step(done),
         )
-    source = ", ".join(path.name for path in files)
-    return Result(replay=found, verdict=verdict(found), book=book, source=source)
 
 
-def read(session: Session, files: Sequence[Path]) -> tuple[list[Transcript], list[Defect]]:
+def _kept(session: Session) -> list[str]:
+    """Name the namespaces of replays in the store, where there is one."""
+    from zero_mem.replay.saving import ROOT
+
+    if not session.url:
+        return []
+    return ["/".join(path) for path in session.memory.subtree(*ROOT).namespaces()]
+
+
+def _notes(options: Options, *, exact: bool, url: str | None, kept: Sequence[str]) -> Iterator[str]:
+    if not exact:
+        yield f"tokens of {options.model!r} can't be counted here: estimates, on the safe side"
+    if kept:
+        last = f" to {kept[-1]}" if len(kept) > 1 else ""
+        spaces = counted(len(kept), "namespace", "namespaces")
+        yield f"the memories are in {url}, {spaces}: {kept[0]}{last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the files gave; `unread` of them gave nothing."""
+
+    runs: Sequence[Transcript]
+    defects: Sequence[Defect]
+    unread: int = 0
+
+
+@contextmanager
+def named_files(files: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give files that can be opened by name: what stdin holds becomes one, for as long."""
+    if files.count(STREAM) > 1:
+        raise InvalidInput("stdin can be read once; give - once")
+    with ExitStack() as stack:
+        paths = list(files)
+        if STREAM in paths:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zero-mem-")))
+            piped = folder / "stdin"
+            piped.write_bytes(read_stdin())
+            paths[paths.index(STREAM)] = piped
+            stack.enter_context(_called(piped, "stdin"))
+        yield paths
+
+
+@contextmanager
+def _called(path: Path, name: str) -> Iterator[None]:
+    """Let errors name a file as the caller knows it."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(str(error).replace(str(path), name)) from None
+
+
+def read(files: Sequence[Path]) -> Reading:
     """Read the runs of all files; a file that holds none is a defect if another holds some.
 
     Raises:
@@ -251,6 +374,7 @@ def read(session: Session, files: Sequence[Path]) -> tuple[list[Transcript], lis
 
     runs: list[Transcript] = []
     defects: list[Defect] = []
+    unread: list[str] = []
     names: set[str] = set()
     for path in files:
         try:
@@ -258,17 +382,16 @@ def read(session: Session, files: Sequence[Path]) -> tuple[list[Transcript], lis
             with bar(f"reading {path.name}", size) as step:
                 reading = transcripts.read(path, names=names, progress=lambda done, _: step(done))
         except InvalidInput as error:
-            if len(files) == 1:
-                raise
             problem = str(error).removeprefix(f"{path}: ")
             defects.append(Defect(file=path.name, line=0, record="", problem=problem))
+            unread.append(f"{path}: {problem}")
             continue
         runs += reading.transcripts
         defects += reading.defects
     if not runs:
-        lines = "; ".join(f"{defect.file}: {defect.problem}" for defect in defects)
-        raise InvalidInput(f"nothing to replay: {lines}")
-    return runs, defects
+        before = "" if len(files) == 1 else "nothing to replay: "
+        raise InvalidInput(before + "; ".join(unread))
+    return Reading(runs=runs, defects=defects, unread=len(unread))
 
 
 def defect_lines(defects: Sequence[Defect]) -> Iterator[str]:
@@ -290,10 +413,11 @@ def chosen(options: Options) -> tuple[Strategy, ...]:
 
     every = every_strategy(options.budgets or BUDGETS)
     known = dict.fromkeys(strategy.name for strategy in every)
-    unknown = [name for name in options.strategies if name not in known]
+    wanted = [name.replace("-", "_") for name in options.strategies]
+    unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise InvalidInput(f"no strategy {unknown[0]!r}; there are {', '.join(known)}")
-    return tuple(s for s in every if not options.strategies or s.name in options.strategies)
+        raise InvalidInput(f"no strategy {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
+    return tuple(s for s in every if not wanted or s.name in wanted)
 
 
 def price_table(text: str | None) -> tuple[PriceTable, str]:
@@ -317,8 +441,6 @@ def price_table(text: str | None) -> tuple[PriceTable, str]:
 
 
 def _write_json(path: Path, result: Result) -> None:
-    from zero_mem.replay.output import as_json
-
     with written(path) as file:
-        json.dump(as_json(result.replay, result.verdict), file, allow_nan=False)
+        json.dump(result.as_json(), file, allow_nan=False)
         file.write("\n")

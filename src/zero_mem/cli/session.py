@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
-from zero_mem.cli.failures import exit_code
+from zero_mem.cli.streams import plain_lines, say, whisper
 from zero_mem.cli.text import clean
-from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
+from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.exchange import json_line
 from zero_mem.memory import URL_VARIABLE, Memory
 from zero_mem.space import Namespace
@@ -30,7 +30,7 @@ Store: TypeAlias = Annotated[
         "--store",
         metavar="URL",
         envvar=URL_VARIABLE,
-        help="The store, such as sqlite:///agent.db; by default the user's own file.",
+        help="The store, such as sqlite:///agent.db; by default memory.db in your data folder.",
     ),
 ]
 Space: TypeAlias = Annotated[
@@ -45,6 +45,9 @@ Space: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, on one line.")]
 
+_ELSEWHERE: Final = "no memory "
+"""How an error begins that may be due to the wrong namespace."""
+
 _SHARED: dict[str, Any] = {"store": Store, "namespace": Space, "as_json": AsJson}
 
 
@@ -52,22 +55,33 @@ class Session:
     """One run of a command; the store is opened when it is first asked for."""
 
     def __init__(
-        self, *, store: str | None = None, namespace: str | None = None, as_json: bool = False
+        self,
+        *,
+        store: str | None = None,
+        namespace: str | None = None,
+        as_json: bool = False,
+        creates: bool = False,
     ) -> None:
         self.url = store
         self.named = None if namespace is None else parse_namespace(namespace)
         self.as_json = as_json
+        self.creates = creates
         self.embedder = os.environ.get(EMBEDDER_VARIABLE) or None
 
     @cached_property
     def memory(self) -> Memory:
         """The store."""
-        return Memory.open(self.url, actor="cli", embedder=self.embedder)
+        return Memory.open(self.url, create=self.creates, actor="cli", embedder=self.embedder)
 
     @property
     def space(self) -> Namespace:
         """The namespace given, or the default one."""
-        return self.memory.namespace(*(self.named or DEFAULT_NAMESPACE))
+        return self.memory.namespace(*self.path)
+
+    @property
+    def path(self) -> Path:
+        """The segments of the namespace given, or of the default one."""
+        return self.named or DEFAULT_NAMESPACE
 
     def close(self) -> None:
         """Close the store, if it was opened."""
@@ -76,22 +90,16 @@ class Session:
 
     def show(self, value: Any, text: str) -> None:
         """Print the value as one line of JSON, or the text for people."""
-        typer.echo(json_line(value) if self.as_json else text, nl=not self.as_json)
+        if self.as_json:
+            with plain_lines() as lines:
+                lines.write(json_line(value))
+        else:
+            say(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Say something beside the result."""
-        typer.echo(clean(text), err=True)
-
-    def failed(self, error: ZeroMemError) -> None:
-        """Say on stderr what went wrong and what to do."""
-        if self.as_json:
-            fields = {"error": type(error).__name__, "message": str(error)}
-            typer.echo(json_line(fields), err=True, nl=False)
-            return
-        typer.echo(f"zero-mem: {clean(str(error))}", err=True)
-        if isinstance(error, NotFound):
-            place = "/".join(self.named or DEFAULT_NAMESPACE)
-            typer.echo(f"(looked in namespace {place}; --namespace names another)", err=True)
+        """Say something beside the result, to people."""
+        if not self.as_json:
+            whisper(clean(text))
 
 
 def command(
@@ -99,22 +107,24 @@ def command(
     name: str,
     *,
     shared: tuple[str, ...] = ("store", "namespace", "as_json"),
+    creates: bool = False,
     **options: Any,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a function a command; it gets a `Session`, and its errors become exit codes.
+    """Make a function a command that gets a `Session`.
 
     Args:
         app: Where the command goes.
         name: Its name.
         shared: Which of the options `store`, `namespace` and `as_json` it takes; they go
             into the session.
+        creates: Whether it makes a store where there is none.
         options: Passed on to typer.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         def run(**values: Any) -> None:
             chosen = {name: values.pop(name) for name in shared}
-            _run(function, chosen, values)
+            _run(function, Session(creates=creates, **chosen), values)
 
         _describe(run, function, shared)
         app.command(name, **options)(run)
@@ -123,14 +133,15 @@ def command(
     return register
 
 
-def _run(function: Callable[..., None], chosen: dict[str, Any], values: dict[str, Any]) -> None:
-    session = Session(as_json=bool(chosen.get("as_json")))
+def _run(function: Callable[..., None], session: Session, values: dict[str, Any]) -> None:
     try:
-        session = Session(**chosen)
         function(session, **values)
-    except ZeroMemError as error:
-        session.failed(error)
-        raise typer.Exit(exit_code(error)) from None
+    except NotFound as error:
+        # Not after a version or an operation that is not there: the memory itself was found.
+        if str(error).startswith(_ELSEWHERE):
+            place = "/".join(session.path)
+            error.add_note(f"(looked in namespace {place}; --namespace names another)")
+        raise
     finally:
         session.close()
 

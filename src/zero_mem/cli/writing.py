@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any, get_args
 
 import typer
 
 from zero_mem.cli import inputs, printing
 from zero_mem.cli.session import Session, command
-from zero_mem.errors import InvalidInput
+from zero_mem.cli.text import counted
+from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import READABLE
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.requests import check_source
@@ -17,6 +20,7 @@ from zero_mem.types import UNSET, Form, MemoryReceipt, Source
 
 app = typer.Typer()
 
+_INDEX = re.compile(r"item \d+: ")
 _FORMS = ", ".join(get_args(Form))
 _SOURCES = ", ".join(get_args(Source))
 
@@ -29,7 +33,7 @@ def _show_batch(session: Session, batch: BatchResult) -> None:
     session.show(printing.batch_json(batch), printing.batch_text(batch))
 
 
-@command(app, "save")
+@command(app, "save", creates=True)
 def save(
     session: Session,
     content: inputs.Content = None,
@@ -88,7 +92,7 @@ def save(
         kind=kind,
         key=key,
         form=form,
-        memory_id=memory_id,
+        memory_id=None if memory_id is None else inputs.whole_id(memory_id),
         metadata=inputs.parse_object(metadata, "--metadata"),
         tags=tag or (),
         task=task,
@@ -125,7 +129,7 @@ def update(
         raise InvalidInput("--tag and --clear-tags exclude each other")
     merged = inputs.parse_object(metadata, "--metadata")
     receipt = session.space.update(
-        memory_id,
+        inputs.whole_id(memory_id),
         content=inputs.optional_body(content, file, as_json=as_json_body, media_type=media_type),
         metadata=UNSET if merged is None else merged,
         tags=None if clear_tags else (tag or UNSET),
@@ -143,19 +147,22 @@ def touch(session: Session, ids: inputs.Ids = None, expires_in: inputs.ExpiresIn
     With --expires-in they live that long from now.
     """
     lifetime = inputs.lifetime(expires_in)
-    _show_batch(session, session.space.touch_many(_ids(ids), expires_in=lifetime))
+    with _named(ids) as named:
+        _show_batch(session, session.space.touch_many(named, expires_in=lifetime))
 
 
 @command(app, "archive")
 def archive(session: Session, ids: inputs.Ids = None) -> None:
     """Take memories out of search; they stay readable by id."""
-    _show_batch(session, session.space.archive_many(_ids(ids)))
+    with _named(ids) as named:
+        _show_batch(session, session.space.archive_many(named))
 
 
 @command(app, "restore")
 def restore(session: Session, ids: inputs.Ids = None) -> None:
     """Make archived or deleted memories active again."""
-    _show_batch(session, session.space.restore_many(_ids(ids)))
+    with _named(ids) as named:
+        _show_batch(session, session.space.restore_many(named))
 
 
 @command(app, "delete")
@@ -188,7 +195,7 @@ def delete(
 
 def _readable(session: Session, ids: list[str]) -> Mapping[str, Any]:
     """Give the filter for memories that can be read; an id of no such one fails first."""
-    named = [session.space.get(memory_id).memory_id for memory_id in ids]
+    named = [session.space.get(memory_id).memory_id for memory_id in inputs.whole_ids(ids)]
     return {"memory_id": {"in": named}, **READABLE}
 
 
@@ -207,21 +214,29 @@ def purge(
     """Erase memories for good, every version of them.
 
     Those named, or with --yes all that a filter matches. The journal keeps that they were there.
+    Where another program still reads the old pages, it ends with 5 and says so: the memories are
+    gone, and scrub, or the next command, overwrites what is left of them in the file.
     """
     found = inputs.conditions(where, kind=kind, tag=tag, session=of_session, task=task, state=state)
     space = session.space
     if _one_way(ids, found is not None):
-        _show_batch(session, space.purge_many(ids or []))
+        _show_batch(session, space.purge_many(inputs.whole_ids(ids)))
         return
     named = [record.memory_id for record in space.each(found)]
     _confirmed(yes, len(named), "purge")
     _show_batch(session, space.purge_many(named))
 
 
-def _ids(ids: list[str] | None) -> list[str]:
+@contextmanager
+def _named(ids: list[str] | None) -> Iterator[list[str]]:
+    """Give the ids; an error names the memory and needs no index beside it."""
     if not ids:
         raise InvalidInput("name at least one id")
-    return ids
+    try:
+        yield inputs.whole_ids(ids)
+    except ZeroMemError as error:
+        error.args = (_INDEX.sub("", str(error)), *error.args[1:])
+        raise
 
 
 def _one_way(ids: list[str] | None, filtered: bool) -> bool:
@@ -233,4 +248,5 @@ def _one_way(ids: list[str] | None, filtered: bool) -> bool:
 
 def _confirmed(yes: bool, count: int, what: str) -> None:
     if not yes:
-        raise InvalidInput(f"{count} memories match; add --yes to {what} them all")
+        found = counted(count, "memory matches", "memories match")
+        raise InvalidInput(f"{found}; add --yes to {what} all that match")

@@ -12,7 +12,7 @@ from zero_mem.dense.guard import Guard
 from zero_mem.dense.results import Found
 from zero_mem.dense.vectors import embed_missing
 from zero_mem.errors import EmbedderUnavailable, StoreUnavailable
-from zero_mem.index.nearest import Nearest, decode
+from zero_mem.index.nearest import Matrix, Nearest, decode
 from zero_mem.index.vectors import REACH
 from zero_mem.models.embedder import Embedder
 from zero_mem.storage.base import NamespaceRow, Transaction, VectorModel
@@ -21,7 +21,7 @@ from zero_mem.types import Path
 if TYPE_CHECKING:
     from zero_mem.memory import Memory
 
-PATIENCE = 2.0
+PATIENCE = 5.0
 """Seconds that a read waits for the embedder."""
 
 CATCH_UP = 16
@@ -74,9 +74,15 @@ class DenseIndex:
             model = self.guard.model()
         except EmbedderUnavailable as error:
             return Found(scores=None, behind=self.behind(path), degraded=str(error))
-        # What can't be embedded or written now is counted as behind.
-        with suppress(EmbedderUnavailable, StoreUnavailable):
-            self._catch_up(path, model)
+        found = self._search(path, model, vector)
+        if found.behind:
+            # What can't be embedded or written now stays behind.
+            with suppress(EmbedderUnavailable, StoreUnavailable):
+                self._catch_up(path, model, min(found.behind, CATCH_UP))
+            found = self._search(path, model, vector)
+        return found
+
+    def _search(self, path: Path, model: VectorModel, vector: Matrix) -> Found:
         with self._lock, self._memory.transaction() as transaction:
             row = transaction.namespace(path)
             if row is None:
@@ -101,12 +107,10 @@ class DenseIndex:
             self._loaded.clear()
         self.guard.forget()
 
-    def _catch_up(self, path: Path, model: VectorModel) -> None:
-        with self._lock, self._memory.transaction() as transaction:
+    def _catch_up(self, path: Path, model: VectorModel, count: int) -> None:
+        with self._memory.transaction() as transaction:
             row = transaction.namespace(path)
-            if row is None or row.documents == len(self._current(transaction, row, model)):
-                return
-            missing = transaction.without_vector(row, model, CATCH_UP)
+            missing = [] if row is None else transaction.without_vector(row, model, count)
         embed_missing(self._memory, path, self.guard, missing, seconds=CATCH_UP_SECONDS)
 
     def _current(self, transaction: Transaction, row: NamespaceRow, model: VectorModel) -> Nearest:

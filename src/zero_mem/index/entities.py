@@ -39,6 +39,7 @@ class EntityIndex:
         of_unit: Of each unit the names it holds, with how often; its title is one.
         units: Of each name the units that hold it.
         titled: Of each name the units whose title it is.
+        connecting: The share of units that hold more than one name.
     """
 
     def __init__(self, units: Sequence[Unit], names: Sequence[Names]) -> None:
@@ -55,6 +56,8 @@ class EntityIndex:
             self.of_unit.append(dict(kept))
             for name in kept:
                 self.units[name].append(index)
+        several = sum(len(held) > 1 for held in self.of_unit)
+        self.connecting = several / max(len(self.of_unit), 1)
 
     def holding(self, name: str, most: int) -> Collection[int]:
         """Give the units that a name leads to: all that hold it, or, of a common one, its own."""

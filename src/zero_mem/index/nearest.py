@@ -18,7 +18,7 @@ import numpy.typing as npt
 Matrix: TypeAlias = npt.NDArray[np.float32]
 
 EXACT_ROWS = 200_000
-"""Up to this many vectors exact search stays under 15 ms at 384 dimensions."""
+"""Up to this many vectors exact search takes about 10 ms at 384 dimensions."""
 
 DEPTH = 4096
 """How many positions one exact search gives at most; in smaller namespaces it gives all."""
@@ -123,7 +123,8 @@ class Nearest:
         return self._among(query, slice(0, len(self)), DEPTH)
 
     def _among(self, query: Matrix, slots: slice | Sequence[int], depth: int) -> dict[int, float]:
-        scores = self._rows[slots] @ query
+        # On one thread, unlike a product of matrices: its pool costs more than it gives.
+        scores = np.vecdot(self._rows[slots], query)
         positions = self._positions[slots]
         if len(scores) > depth:
             chosen = np.argpartition(scores, -depth)[-depth:]

@@ -13,12 +13,12 @@ from zero_mem.types import MemoryRecord
 LABEL_CHARACTERS = 48
 """Where in a text the name of the other side (`To Ann: …`, `发送 李秀英: …`) may stand."""
 
-TEXT_CHARACTERS = 2000
+TEXT_CHARACTERS = 1000
 """Of a text this much is kept for names, dates and labels; its terms come from all of it."""
 
 _LABEL = re.compile(
-    r"(?:[^\s:：,，。.!?！？]{1,12}[ \u3000])?(?P<name>[^\s:：,，。.!?！？、；;()（）\[\]【】\"“”]{2,20})"
-    r"(?:[:：]|[ \u3000]\+?\d{5})"
+    r"(?:[^\s:：,，。.!?！？]{1,12}[ \u3000])?"
+    r"(?P<name>[^\s:：,，。.!?！？、；;()（）\[\]【】\"“”]{2,20})(?:[:：]|[ \u3000]\+?\d{5})"
 )
 
 

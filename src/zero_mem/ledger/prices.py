@@ -15,6 +15,8 @@ from zero_mem.ledger.columns import CacheState
 
 DEFAULT_MODEL: Final = "Sonnet 5.5"
 PER: Final = 1_000_000
+WINDOW: Final = 200_000
+"""Tokens of the longest prompt that a model takes, where its row names no other bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,8 @@ class Price:
     """One model's prices in US dollars per million tokens.
 
     `write` is None where the provider bills a cache write as plain input. Of the tiers whose
-    bound the prompt passes, the highest holds for the whole call.
+    bound the prompt passes, the highest holds for the whole call. `window` is the longest
+    prompt in tokens; a longer one is priced all the same, though nobody could send it.
     """
 
     model: str
@@ -40,6 +43,7 @@ class Price:
     write: float | None
     output: float
     tiers: tuple[Tier, ...] = ()
+    window: int = WINDOW
 
     def tier(self, prompt: int) -> Tier:
         """Give the tier that a prompt of this many tokens falls in."""
@@ -122,7 +126,7 @@ def load(path: Path, *, base: PriceTable | None = None) -> PriceTable:
     """Read rows from a JSON or TOML file and lay them over a table.
 
     The file has a `date` and `models`: per name `input`, `read`, `output`, and optionally
-    `write` and `tiers` (a list of `over`, `input`, `output`).
+    `write`, `tiers` (a list of `over`, `input`, `output`) and `window` (tokens).
 
     Args:
         path: The file; its suffix tells the format.
@@ -158,7 +162,7 @@ def _row(path: Path, name: str, row: Any) -> Price:
     where = f"{path}: model {name!r}"
     if not isinstance(row, dict):
         raise InvalidInput(f"{where}: a row is a table with input, read and output")
-    unknown = set(row) - {"input", "read", "write", "output", "tiers"}
+    unknown = set(row) - {"input", "read", "write", "output", "tiers", "window"}
     if unknown:
         raise InvalidInput(f"{where}: unknown field {', '.join(sorted(unknown))}")
     return Price(
@@ -168,7 +172,14 @@ def _row(path: Path, name: str, row: Any) -> Price:
         write=None if row.get("write") is None else _amount(where, row, "write"),
         output=_amount(where, row, "output"),
         tiers=_tiers(where, row.get("tiers", [])),
+        window=_window(where, row.get("window", WINDOW)),
     )
+
+
+def _window(where: str, tokens: Any) -> int:
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        raise InvalidInput(f"{where}: window must be a whole number of tokens, 1 or more")
+    return tokens
 
 
 def _tiers(where: str, tiers: Any) -> tuple[Tier, ...]:
@@ -201,7 +212,8 @@ def _table(date: str, *rows: Price) -> PriceTable:
     return PriceTable(date=date, rows={row.model: row for row in rows})
 
 
-# Published list prices, autumn 2026. A reader with other prices overrides them by a file.
+# Published list prices, autumn 2026, and windows on the safe side. A reader with others
+# overrides them by a file.
 DEFAULT_TABLE: Final = _table(
     "2026-11",
     Price(model="Fable 5.1", input=10, read=0.25, write=12.5, output=50),
@@ -222,6 +234,7 @@ DEFAULT_TABLE: Final = _table(
         write=2.5,
         output=10,
         tiers=(Tier(over=272_000, input=2, output=1.5),),
+        window=400_000,
     ),
     Price(model="DeepSeek Flash", input=0.15, read=0.003, write=None, output=0.60),
     Price(model="Gemini 4 Neon", input=3, read=0.15, write=None, output=15),

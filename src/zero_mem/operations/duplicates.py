@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
+from zero_mem.operations.requests import canonical
 from zero_mem.text.segment import terms
 from zero_mem.types import MemoryRecord
 
 NEAR = 0.9
-"""Share of distinct terms in common (Jaccard) from which two records count as near-equal.
+"""Share of pairs of neighbouring words in common (Jaccard) from which two texts are near-equal.
 
-Stop words count here, for a "not" makes another fact."""
+Pairs keep who did what to whom apart; stop words count, for a "not" makes another fact.
+"""
 
 _MOST_SHARED = 200
 """A term in more records than this pairs nothing: it is too common to tell them apart."""
@@ -32,17 +35,34 @@ class DuplicateGroup:
 
 
 def group_duplicates(records: Iterable[MemoryRecord]) -> list[DuplicateGroup]:
-    """Group records whose terms are equal or nearly so, the largest group first."""
-    listed = list(records)
-    sets = [frozenset(terms(record.text)) or frozenset([record.text]) for record in listed]
+    """Group records whose texts are equal or nearly so, the largest group first.
+
+    Records that differ in their metadata, or in a word with a digit, are different facts.
+    """
+    alike: dict[tuple[str, ...], list[MemoryRecord]] = defaultdict(list)
+    for record in records:
+        alike[_told_apart_by(record)].append(record)
+    groups = [group for listed in alike.values() for group in _near_equal(listed)]
+    return sorted(groups, key=lambda group: -group.count)
+
+
+def _told_apart_by(record: MemoryRecord) -> tuple[str, ...]:
+    figures = (word for word in terms(record.text) if any(map(str.isdigit, word)))
+    return canonical(record.metadata), *figures
+
+
+def _near_equal(listed: list[MemoryRecord]) -> Iterable[DuplicateGroup]:
+    sets = [_pairs_of_words(record) for record in listed]
     groups = _Groups(len(listed))
     for first, second in _pairs(sets):
         if groups.root(first) != groups.root(second) and _near(sets[first], sets[second]):
             groups.join(first, second)
-    return sorted(
-        (_group([listed[place] for place in places]) for places in groups.several()),
-        key=lambda group: -group.count,
-    )
+    return (_group([listed[place] for place in places]) for places in groups.several())
+
+
+def _pairs_of_words(record: MemoryRecord) -> frozenset[str]:
+    words = terms(record.text) or [record.text]
+    return frozenset(f"{one} {other}" for one, other in pairwise(["", *words, ""]))
 
 
 class _Groups:

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from zero_mem.errors import Conflict
-from zero_mem.operations.requests import SaveRequest
+from zero_mem.operations.requests import SaveRequest, canonical
 from zero_mem.storage.base import Decision, NamespaceRow, Transaction
-from zero_mem.storage.codec import encode_body
+from zero_mem.storage.codec import encode_body, purged_key
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import MemoryReceipt
 
@@ -27,11 +27,11 @@ def first_receipt(
     Raises:
         Conflict: The key was used for another request, or its memory was purged.
     """
-    found = transaction.decision(row, IDEMPOTENCY, key)
-    if found is None:
-        return None
-    if found.value is None:
+    if transaction.decision(row, IDEMPOTENCY, purged_key(key)) is not None:
         raise Conflict(f"the memory written under idempotency key {key!r} was purged")
+    found = transaction.decision(row, IDEMPOTENCY, key)
+    if found is None or found.value is None:
+        return None
     first = json.loads(found.value)
     if first["request"] != _fingerprint(request):
         raise Conflict(f"idempotency key {key!r} was used for a different request")
@@ -67,13 +67,30 @@ def expected_id(
     return next((s.record.memory_id for s in found if not s.record.expired(now)), None)
 
 
+_IDENTIFYING = (
+    "kind",
+    "form",
+    "key",
+    "memory_id",
+    "metadata",
+    "tags",
+    "task",
+    "session",
+    "speaker",
+    "source",
+    "invalidated_by",
+)
+"""The fields that make two requests the same, besides the body and its times."""
+
+
 def _fingerprint(request: SaveRequest) -> str:
     kind, data = encode_body(request.content)
-    rest = request._replace(
-        content="", idempotency_key=None, if_version=None, hold=None, reserved=None
+    fields = {name: getattr(request, name) for name in _IDENTIFYING}
+    times = (request.expiry.at, request.expiry.lifetime, request.created_at)
+    digest = hashlib.blake2b(
+        canonical([fields, list(map(str, times)), kind]).encode(), digest_size=16
     )
-    digest = hashlib.blake2b(repr(rest).encode("utf-8", "surrogatepass"), digest_size=16)
-    digest.update(kind.encode() + data)
+    digest.update(data)
     return digest.hexdigest()
 
 

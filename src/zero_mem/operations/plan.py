@@ -48,8 +48,10 @@ class Plan(Draft):
         current = self._current(request, dedupe)
         if request.if_version != 0 or is_there(current):
             check_version(current, request.if_version)
-        if current is None or current.record.state != "active":
+        if current is None or current.record.state == "deleted" or self._is_gone(current):
             receipt = self._create(request, dedupe, current)
+        elif current.record.state == "archived":
+            receipt = self._revive(current, request)
         else:
             receipt = self._merge(current, merging(current, request), request.expiry)
         if request.idempotency_key is not None or request.hold is not None:
@@ -105,7 +107,7 @@ class Plan(Draft):
             self.live(memory_id)
             return self.receipt("restore", current.record, {"unchanged"})
         if current.record.expired(self.now):
-            raise NotAllowed(f"memory {memory_id} has expired; save it again, or roll it back")
+            raise NotAllowed(f"memory {memory_id} has expired; save it again")
         return self._activate(current, current, "restore")
 
     def delete(self, memory_id: str, *, if_version: int | None, reason: str = "") -> MemoryReceipt:
@@ -147,7 +149,7 @@ class Plan(Draft):
         receipt = self.receipt("purge", self._stub(current))
         self.flush()
         ended = self.transaction.by_ids(self.row, [current.record.memory_id])
-        self.transaction.erase(self.row, list(ended.values()))
+        self.transaction.erase(self.row, list(ended.values()), nameless=idempotency.IDEMPOTENCY)
         return receipt
 
     def _stub(self, current: Stored) -> MemoryRecord:
@@ -210,6 +212,18 @@ class Plan(Draft):
             return stored
         self.end(stored, "expire", ended_by="expire", reason="expired")
         return self._records[stored.record.memory_id]
+
+    def _is_gone(self, stored: Stored) -> bool:
+        return stored.record.state == "archived" and stored.record.expired(self.now)
+
+    def _revive(self, current: Stored, request: SaveRequest) -> MemoryReceipt:
+        """Save onto an archived record: it is active again, with what the save changes."""
+        record = replace(merging(current, request), updated_at=self.now)
+        lifetime = current.lifetime
+        if request.expiry.given:
+            record = replace(record, expires_at=request.expiry.moment(self.now))
+            lifetime = request.expiry.micros
+        return self._activate(current, current._replace(record=record, lifetime=lifetime), "save")
 
     def _create(
         self, request: SaveRequest, dedupe: str | None, gone: Stored | None

@@ -123,14 +123,14 @@ def check_metadata(metadata: object) -> dict[str, Any]:
     return copied
 
 
-def check_tags(tags: object) -> tuple[str, ...]:
+def check_tags(tags: object, what: str = "tags") -> tuple[str, ...]:
     """Accept a sequence of names; repeats go, order stays."""
     if tags == ():
         return ()
     if isinstance(tags, str) or not isinstance(tags, Sequence | set | frozenset):
-        raise InvalidInput("tags is a sequence of strings")
+        raise InvalidInput(f"{what} is a sequence of strings")
     ordered = sorted(tags) if isinstance(tags, set | frozenset) else tags
-    return tuple(dict.fromkeys(check_name(tag, "a tag") for tag in ordered))
+    return tuple(dict.fromkeys(check_name(tag, f"one of {what}") for tag in ordered))
 
 
 def check_moment(moment: object, what: str) -> datetime:
@@ -288,7 +288,7 @@ _SAVE_CHECKS: Final[Mapping[str, Callable[[object], Mapping[str, Any]]]] = {
     "source": lambda value: {"source": check_source(value)},
     "expires_in": lambda _: {},
     "expires_at": lambda _: {},
-    "invalidated_by": lambda value: {"invalidated_by": check_tags(value) or None},
+    "invalidated_by": lambda value: {"invalidated_by": check_tags(value, "invalidated_by") or None},
     "created_at": lambda value: {"created_at": check_moment(value, "created_at")},
     "if_version": lambda value: {"if_version": check_version(value)},
     "idempotency_key": _named("idempotency_key"),

@@ -68,6 +68,7 @@ def merging(current: Stored, request: SaveRequest) -> MemoryRecord:
         speaker=request.speaker or record.speaker,
         source=request.source,
         invalidated_by=request.invalidated_by or record.invalidated_by,
+        created_at=request.created_at or record.created_at,
     )
 
 
@@ -89,6 +90,7 @@ def _scalars(record: MemoryRecord) -> tuple[object, ...]:
         record.session,
         record.speaker,
         record.invalidated_by,
+        record.created_at,
     )
 
 
@@ -106,7 +108,9 @@ def check_version(current: Stored | None, expected: int | None) -> None:
         return
     version = current.record.version if current else 0
     if version != expected:
-        memory_id = current.record.memory_id if current else "(none)"
+        if current is None:
+            raise Conflict(f"there is no such memory yet: version 0, not {expected}")
+        memory_id = current.record.memory_id
         raise Conflict(
             f"memory {memory_id} is at version {version}, not {expected}; "
             "read it again and decide anew"

@@ -19,6 +19,7 @@ class Configuration:
         routed: Fuse the two views as the paper does, with `rho`, instead of adding parts.
         rho: The weight of the view that the route puts first.
         gamma: How far activation flows from the query's own names and units, 0 to 1.
+        activation: How many steps activation spreads from name to name.
         neighbours: Share of a short unit's score that its thread's neighbours have.
         short: Up to so many terms a unit needs its neighbours; a longer one needs them less.
         session: The whole session's score.
@@ -26,6 +27,7 @@ class Configuration:
         speaker: Factor of the units of a speaker whom the query names.
         counterparty: Factor of the units exchanged with someone whom the query names.
         dates: How much more a unit at the query's time counts.
+        phrases: Weight of the words of a time phrase, for which `dates` stands.
         recency: How much more a unit of today counts, for the next turn of a conversation.
         recency_days: After so many days that is half.
         asker: Factor of what the one who speaks now said before, for such a turn.
@@ -35,6 +37,7 @@ class Configuration:
         bridges: What a unit adds to the query's best ones through a shared name.
         closure: What a unit of the same days adds by its likeness to the best ones.
         closure_seeds: How many best ones that is measured against.
+        calibration: How much more evidence counts that holds the kind of value asked for.
         supersede: Put the newer of two contradicting facts first.
         gate: Leave the thread's parts out where the texts of a thread have nothing in common.
         dense: Weight of the dense score, where an embedder is set.
@@ -44,13 +47,15 @@ class Configuration:
     routed: bool = False
     rho: float = 0.6
     gamma: float = 0.6
+    activation: int = 0
     neighbours: float = 0.7
-    short: float = 25.0
-    session: float = 0.4
-    episode: float = 0.0
-    speaker: float = 1.8
+    short: float = 30.0
+    session: float = 0.35
+    episode: float = 0.1
+    speaker: float = 2.0
     counterparty: float = 1.5
     dates: float = 2.0
+    phrases: float = 0.3
     recency: float = 2.0
     recency_days: float = 5.0
     asker: float = 1.5
@@ -60,6 +65,7 @@ class Configuration:
     bridges: float = 1.0
     closure: float = 1.0
     closure_seeds: int = 5
+    calibration: float = 0.0
     supersede: bool = True
     gate: bool = True
     dense: float = 0.8
@@ -70,6 +76,7 @@ DEFAULT = Configuration()
 
 PLAIN = Configuration(
     neighbours=0,
+    episode=0,
     session=0,
     speaker=1,
     counterparty=1,
@@ -81,6 +88,7 @@ PLAIN = Configuration(
     graph=0,
     bridges=0,
     closure=0,
+    calibration=0,
     supersede=False,
     dense=0,
 )
@@ -90,12 +98,14 @@ PAPER = Configuration(
     routed=True,
     rho=0.6,
     gamma=0.6,
+    activation=2,
     speaker=1.2,
     counterparty=1.2,
     recency=0,
     asker=1,
     opening=1,
     previous=0,
+    calibration=0.05,
     supersede=False,
     gate=False,
     dense=1,

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import pairwise
 
 from zero_mem.index.entities import EntityIndex, Names, names_of
 from zero_mem.index.units import Unit
@@ -22,6 +23,9 @@ from zero_mem.recall.levels import Level
 
 OWN_WEIGHT = 4
 """How often a unit's own text counts in its window's."""
+
+NEXT_WEIGHT = 2
+"""And how often in the window of the next unit, which may be its answer."""
 
 LONGEST_SPAN = 31
 """A unit that speaks of more days than these is not about any of them."""
@@ -40,6 +44,7 @@ class Corpus:
         frequencies: Of some terms in how many of `total` units they are, where `units` are
             only some of a larger namespace.
         total: The number of units of that namespace.
+        coherent: Whether that namespace's threads hold together.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Corpus:
         *,
         frequencies: Mapping[str, int] | None = None,
         total: int = 0,
+        coherent: bool | None = None,
     ) -> None:
         self.units: list[Unit] = []
         self.occurrences: dict[str, tuple[list[int], list[int]]] = {}
@@ -56,6 +62,7 @@ class Corpus:
         self.alive = 0
         self._frequencies = frequencies
         self._total = total
+        self._coherent = coherent
         self._names: dict[int, Names] = {}
         self._spans: dict[int, tuple[Span, ...]] = {}
         self._vectors: dict[int, dict[str, float]] = {}
@@ -168,12 +175,23 @@ class Corpus:
     @cached_property
     def windows(self) -> Level:
         """Each unit with its neighbours, its own text counted more."""
-        none: tuple[int, ...] = ()
         shares = [
-            ((index, OWN_WEIGHT), *((other, 1) for other in self.neighbours.get(index, none)))
-            for index in range(self.count)
+            (
+                (index, OWN_WEIGHT),
+                *((o, NEXT_WEIGHT if o == after else 1) for o in self.neighbours.get(index, ())),
+            )
+            for index, after in enumerate(self._followers)
         ]
         return Level(self.occurrences, self.lengths, shares, self.count)
+
+    @property
+    def _followers(self) -> list[int]:
+        """Of each unit the next one of its thread, -1 where there is none."""
+        found = [-1] * self.count
+        for group in self.threads:
+            for index, after in pairwise(group):
+                found[index] = after
+        return found
 
     @cached_property
     def episodes(self) -> Level:
@@ -241,6 +259,8 @@ class Corpus:
     @cached_property
     def coherent(self) -> bool:
         """Tell whether the threads hold together, see `thread.coherent`."""
+        if self._coherent is not None:
+            return self._coherent
         return thread.coherent(self.threads, self.neighbours, self.count, self.likeness)
 
     @cached_property

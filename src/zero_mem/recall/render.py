@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from zero_mem.errors import InvalidInput
+from zero_mem.recall.search import Finding
 from zero_mem.text.compress import compress
 from zero_mem.text.fence import memory_line
 from zero_mem.text.tokens import Tokenizer
-from zero_mem.types import Hit, Recall, RecallItem
+from zero_mem.types import MemoryRecord, Recall, RecallItem
 
 DEFAULT_BUDGET = 1000
 """Tokens of one recall where the caller names no budget."""
@@ -37,18 +38,28 @@ class Lines:
     shortened: int = 0
     spent: int = 0
 
-    def add(self, hit: Hit, *, threshold: int, query: str, reason: str = "") -> bool:
-        """Add a record's line if it fits; tell whether it did."""
-        record = hit.record
+    def add(self, found: Finding, *, threshold: int, query: str, rank: int | None = None) -> bool:
+        """Add a record's line if it fits; tell whether it did.
+
+        Args:
+            found: The record and why it was found.
+            threshold: Most characters of its body.
+            query: Chooses which parts of a long body are quoted.
+            rank: Its place, where the item should explain itself.
+        """
+        record, newer = found.hit.record, found.superseded_by
         extract = compress(record.content, limit=threshold, query=query)
         item = RecallItem(
             memory_id=record.memory_id,
             text=extract.text,
-            score=hit.score,
+            score=found.hit.score,
             record=record,
-            reason=reason,
+            superseded_by=newer,
+            reason="" if rank is None else reason(found, rank),
+            parts={} if rank is None else found.parts,
         )
         line = memory_line(record.memory_id, record.kind, record.key, extract.text)
+        line += f" (superseded by {newer})" if newer else ""
         cost = self.tokenizer.count(line + "\n")
         if self.spent + cost > self.budget:
             self.missed.append(item)
@@ -116,20 +127,29 @@ def named(what: str, ids: list[str]) -> str:
     return f"{what}: {_some(ids)}" if ids else ""
 
 
+def reason(found: Finding, rank: int) -> str:
+    """Say in a line why a record was found where it was."""
+    parts = dict(found.parts)
+    own = parts.pop("own", 0.0)
+    said = [f"rank {rank}, BM25 {own:.3f}", *(f"{name} {parts[name]:.3f}" for name in parts)]
+    newer = [f"superseded by {found.superseded_by}"] if found.superseded_by else []
+    return ", ".join([*said, f"score {found.hit.score:.3f}", *newer])
+
+
 def recalled(
-    hits: Iterable[Hit],
+    findings: Iterable[Finding],
     *,
     query: str,
     limit: int,
     budget: int,
     tokenizer: Tokenizer,
-    threshold: Callable[[Hit], int],
+    threshold: Callable[[MemoryRecord], int],
     explain: bool,
 ) -> Recall:
     """Fill a recall with the best hits.
 
     Args:
-        hits: Best first; read only as far as needed.
+        findings: Best first; read only as far as needed.
         query: Chooses which parts of a long body are quoted.
         limit: Most items.
         budget: Most tokens of the text.
@@ -139,11 +159,11 @@ def recalled(
     """
     lines = Lines(budget=budget, tokenizer=tokenizer)
     more = 0
-    for rank, hit in enumerate(hits, start=1):
+    for rank, found in enumerate(findings, start=1):
         if len(lines.items) == limit or len(lines.missed) == limit:
             more += 1
             break
-        reason = f"rank {rank}, BM25 {hit.score:.3f}" if explain else ""
-        lines.add(hit, threshold=threshold(hit), query=query, reason=reason)
+        most = threshold(found.hit.record)
+        lines.add(found, threshold=most, query=query, rank=rank if explain else None)
     note = f"more matched than the {limit} shown" if more and lines.items else ""
     return lines.recall([note], explain=explain)

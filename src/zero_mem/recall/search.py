@@ -1,20 +1,75 @@
-"""Finding records by words: candidates from the lexicon, filtered, best first."""
+"""Finding records: a ranking of units, and the store's own word on each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import NamedTuple
 
 from zero_mem.errors import InvalidInput
 from zero_mem.filters import Filter
 from zero_mem.index.document import index_terms, searched_text
-from zero_mem.recall.lexical import ListedLexicon, StoredLexicon, rank
+from zero_mem.index.units import unit_of
+from zero_mem.recall.configuration import DEFAULT, Configuration
+from zero_mem.recall.corpora import Corpora, fits, units_of
+from zero_mem.recall.corpus import Corpus
+from zero_mem.recall.lexical import StoredLexicon, rank
+from zero_mem.recall.pipeline import HEAD, Ranking, newest_first
+from zero_mem.recall.pipeline import rank as rank_units
+from zero_mem.recall.profile import Live
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
 from zero_mem.text.segment import content_terms, fold
 from zero_mem.types import Hit, MemoryRecord
 
-_CHUNK = 50
+_CHUNK = 30
+
+CANDIDATES = 200
+"""Of a namespace too large to rank as a whole so many are ranked: by their words the best, and
+half as many by their meaning."""
+
+PREVIOUS = 4
+"""How many turns before a live one are its context."""
+
+_REACH = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is looked for.
+
+    Attributes:
+        query: Any text.
+        where: The filter; what it does not match is never found.
+        now: Expiry is judged at this moment.
+        asked_at: Relative times count from there.
+        config: The weights of the parts.
+        session: The running conversation whose next turn the query is; its own records are
+            not found, they are in the prompt.
+        speaker: Who says that turn.
+        own_words: Only records that hold a word of the query.
+        similarities: Of the records that have a vector (by position), the cosine with the query.
+    """
+
+    query: str
+    where: Filter
+    now: datetime
+    asked_at: datetime
+    config: Configuration = DEFAULT
+    session: str = ""
+    speaker: str = ""
+    own_words: bool = False
+    similarities: Mapping[int, float] | None = None
+
+
+class Finding(NamedTuple):
+    """A record found: what each part gave it, and the id of a newer version of its fact."""
+
+    hit: Hit
+    parts: Mapping[str, float]
+    superseded_by: str = ""
 
 
 def check_query(query: object) -> str:
@@ -34,59 +89,166 @@ def visible(record: MemoryRecord, where: Filter, now: datetime) -> bool:
 
 
 def search(
-    transaction: Transaction, row: NamespaceRow, query: str, where: Filter, now: datetime
-) -> Iterator[Hit]:
+    transaction: Transaction, row: NamespaceRow, request: Request, corpora: Corpora
+) -> Iterator[Finding]:
     """Find the records of a namespace that match a query, best first, lazily.
 
     The index holds active records; a filter that names another state reads them all.
     """
-    if where.names_state:
-        records = [stored.record for stored in transaction.scan(row, where.equalities())]
-        yield from search_listed(records, query, where, now)
+    if request.where.names_state:
+        records = [stored.record for stored in transaction.scan(row, request.where.equalities())]
+        yield from search_listed(records, request)
+    elif not content_terms(request.query):
+        equalities = {**request.where.equalities(), "state": ("active",)}
+        yield from _literal((s.record for s in transaction.scan(row, equalities)), request)
+    elif fits(row):
+        with corpora.corpus(transaction, row) as corpus:
+            ranking = _ranked(corpus, request)
+            order = ranking.order()
+        yield from _found(ranking, order, request, _reader(transaction, row, corpus))
+    else:
+        yield from _among_candidates(transaction, row, request, corpora)
+
+
+def _ranked(corpus: Corpus, request: Request) -> Ranking:
+    units, session = corpus.units, request.session
+    live, similarities = None, request.similarities
+    if session:
+        said = [index for index, unit in enumerate(units) if unit.session == session]
+        before = tuple(said[-PREVIOUS:])
+        live = Live(speaker=request.speaker, before=before, moment=request.asked_at)
+    if similarities is not None:
+        places = corpus.places
+        similarities = {places[p]: value for p, value in similarities.items() if p in places}
+    return rank_units(
+        corpus,
+        request.query,
+        config=request.config,
+        asked_at=request.asked_at,
+        live=live,
+        similarities=similarities,
+        allowed=(lambda index: units[index].session != session) if session else None,
+    )
+
+
+_Reader = Callable[[Sequence[int]], Mapping[int, MemoryRecord]]
+
+
+def _reader(transaction: Transaction, row: NamespaceRow, corpus: Corpus) -> _Reader:
+    """Give a function that reads the records at some places of a corpus from the store."""
+
+    def read(indices: Sequence[int]) -> Mapping[int, MemoryRecord]:
+        by_position = {corpus.units[index].position: index for index in indices}
+        found = transaction.by_positions(row, list(by_position))
+        return {by_position[position]: stored.record for position, stored in found.items()}
+
+    return read
+
+
+def _found(
+    ranking: Ranking, order: Iterable[int], request: Request, read: _Reader
+) -> Iterator[Finding]:
+    """Give the visible records of a ranking; of its head, the newer version of a fact first."""
+    shown = _visible(ranking, order, request, read)
+    head = dict(islice(shown, HEAD))
+    indices, replacing = newest_first(ranking.corpus, list(head), request.config)
+    scores = sorted((ranking.score(index) for index in indices), reverse=True)
+    for index, score in zip(indices, scores, strict=True):
+        newer = head[replacing[index]].memory_id if index in replacing else ""
+        yield _finding(ranking, index, head[index], score, newer)
+    for index, record in shown:
+        yield _finding(ranking, index, record, ranking.score(index), "")
+
+
+def _finding(
+    ranking: Ranking, index: int, record: MemoryRecord, score: float, newer: str
+) -> Finding:
+    hit = Hit(memory_id=record.memory_id, score=score, record=record)
+    return Finding(hit, ranking.parts(index), newer)
+
+
+def _visible(
+    ranking: Ranking, order: Iterable[int], request: Request, read: _Reader
+) -> Iterator[tuple[int, MemoryRecord]]:
+    own = ranking.own
+    wanted = (index for index in order if not request.own_words or own[index] > 0)
+    while chunk := list(islice(wanted, _CHUNK)):
+        records = read(chunk)
+        for index in chunk:
+            record = records.get(index)
+            if record is not None and visible(record, request.where, request.now):
+                yield index, record
+
+
+def search_listed(records: Iterable[MemoryRecord], request: Request) -> Iterator[Finding]:
+    """Find among given records, with their own statistics (the past, the archive)."""
+    shown = [record for record in records if visible(record, request.where, request.now)]
+    if not content_terms(request.query):
+        yield from _literal(shown, request)
         return
-    terms = _terms(query)
-    if not terms:
-        stored = transaction.scan(row, {**where.equalities(), "state": ("active",)})
-        yield from _literal((s.record for s in stored), query, where, now)
-        return
-    ranked = rank(StoredLexicon(transaction, row), terms)
+    corpus = Corpus(unit_of(r, place, index_terms(r)) for place, r in enumerate(shown))
+    ranking = _ranked(corpus, request)
+    yield from _found(
+        ranking,
+        ranking.order(),
+        request,
+        lambda indices: {index: shown[index] for index in indices},
+    )
+
+
+def _among_candidates(
+    transaction: Transaction, row: NamespaceRow, request: Request, corpora: Corpora
+) -> Iterator[Finding]:
+    """Rank the best candidates and their neighbours; then go on by words alone."""
+    terms = list(dict.fromkeys(content_terms(request.query)))
+    lexicon = StoredLexicon(transaction, row)
+    ranked = rank(lexicon, terms)
+    near = request.similarities or {}
+    by_meaning = heapq.nlargest(CANDIDATES // 2, near, key=near.__getitem__)
+    by_words = (scored.position for scored in islice(ranked, CANDIDATES))
+    first = list(dict.fromkeys([*by_words, *by_meaning]))
+    stored = _with_neighbours(transaction, row, first)
+    units = units_of(transaction, row, [stored[position] for position in sorted(stored)])
+    corpus = Corpus(
+        units,
+        frequencies=lexicon.frequencies(terms),
+        total=row.documents,
+        coherent=corpora.coherent(transaction, row),
+    )
+    ranking = _ranked(corpus, request)
+    lowest = 1.0
+    for finding in _found(ranking, ranking.order(), request, _reader(transaction, row, corpus)):
+        lowest = finding.hit.score
+        yield finding
     while chunk := list(islice(ranked, _CHUNK)):
         found = transaction.by_positions(row, [position for position, _ in chunk])
-        yield from _hits(chunk, found, where, now)
+        for position, score in chunk:
+            record = found[position].record
+            if position not in stored and visible(record, request.where, request.now):
+                hit = Hit(memory_id=record.memory_id, score=min(score, lowest), record=record)
+                yield Finding(hit, {"own": score})
 
 
-def _terms(query: str) -> list[str]:
-    return list(dict.fromkeys(content_terms(query)))
+def _with_neighbours(
+    transaction: Transaction, row: NamespaceRow, positions: Sequence[int]
+) -> Mapping[int, Stored]:
+    """Read records and, of those in a session, the ones beside them in the same session."""
+    found = transaction.by_positions(row, positions)
+    beside = {
+        near
+        for position, stored in found.items()
+        if stored.record.session
+        for near in range(position - _REACH, position + _REACH + 1)
+    }
+    more = transaction.by_positions(row, sorted(beside.difference(found)))
+    sessions = {stored.record.session for stored in found.values()}
+    alive = {p: s for p, s in more.items() if s.record.state == "active"}
+    return {**found, **{p: s for p, s in alive.items() if s.record.session in sessions}}
 
 
-def _hits(
-    ranked: Sequence[tuple[int, float]], found: Mapping[int, Stored], where: Filter, now: datetime
-) -> Iterator[Hit]:
-    for position, score in ranked:
-        record = found[position].record
-        if visible(record, where, now):
-            yield Hit(memory_id=record.memory_id, score=score, record=record)
-
-
-def search_listed(
-    records: Iterable[MemoryRecord], query: str, where: Filter, now: datetime
-) -> Iterator[Hit]:
-    """Find among given records, with their own statistics (the past, the archive)."""
-    shown = [record for record in records if visible(record, where, now)]
-    terms = _terms(query)
-    if not terms:
-        yield from _literal(shown, query, where, now)
-        return
-    for position, score in rank(ListedLexicon(map(index_terms, shown)), terms):
-        record = shown[position]
-        yield Hit(memory_id=record.memory_id, score=score, record=record)
-
-
-def _literal(
-    records: Iterable[MemoryRecord], query: str, where: Filter, now: datetime
-) -> Iterator[Hit]:
+def _literal(records: Iterable[MemoryRecord], request: Request) -> Iterator[Finding]:
     """Find a query that no index knows (`*`, `to be or not`) as it stands, newest first."""
-    wanted = fold(query).strip()
-    matching = [r for r in records if visible(r, where, now) and wanted in fold(searched_text(r))]
-    for record in reversed(matching):
-        yield Hit(memory_id=record.memory_id, score=1.0, record=record)
+    wanted = fold(request.query).strip()
+    for record in reversed([r for r in records if visible(r, request.where, request.now)]):
+        if wanted in fold(searched_text(record)):
+            yield Finding(Hit(memory_id=record.memory_id, score=1.0, record=record), {})

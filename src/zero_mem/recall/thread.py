@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from itertools import islice
+from itertools import islice, pairwise
 
 from zero_mem.index.units import Unit
 
@@ -95,7 +95,7 @@ def coherent(
         count: The number of units.
         likeness: The cosine of two units, 0 to 1.
     """
-    pairs = [(a, b) for g in groups for a, b in zip(g, g[1:], strict=False) if b in near[a]]
+    pairs = [(a, b) for g in groups for a, b in pairwise(g) if b in near[a]]
     if not pairs:
         return False
     step = max(1, len(pairs) // PAIRS)

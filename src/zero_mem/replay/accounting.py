@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from zero_mem.ledger.columns import CallTokens
-from zero_mem.replay.prompt import Entry
+from zero_mem.replay.prompt import Entry, Grown
 from zero_mem.text.tokens import Tokenizer
 
 
@@ -54,6 +54,7 @@ class Weight(NamedTuple):
 
 
 NOTHING: Final = Weight()
+_STRIDE: Final = 256  # entries that are compared at once, before one by one
 
 
 def weigh(entry: Entry, cache: TokenCache) -> Weight:
@@ -130,6 +131,18 @@ def unchanged_prefix(before: Sequence[Entry], now: Sequence[Entry]) -> int:
 
     A message that changed anywhere counts as changed from its start.
     """
+    if isinstance(before, Grown) and before.same_list(now):
+        return min(len(before), len(now))
+    shared = min(len(before), len(now))
+    for start in range(0, shared, _STRIDE):
+        stop = min(start + _STRIDE, shared)
+        old, new = before[start:stop], now[start:stop]
+        if old != new and (same := _same_messages(old, new)) < stop - start:
+            return start + same
+    return shared
+
+
+def _same_messages(before: Sequence[Entry], now: Sequence[Entry]) -> int:
     kept = 0
     for old, new in zip(before, now, strict=False):
         if old is not new and old.message != new.message:

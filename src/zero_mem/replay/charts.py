@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from zero_mem.replay.wording import percent
+
 CHARACTER: Final = 7.2
 """Width of a label's character in the charts' units, on the wide side."""
+BOLD: Final = 8.8
+"""The same of a bold label: the page sets those of joined points so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +28,17 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A strategy at one budget: `x` and `y` are shares; `joined` ones are one curve."""
+    """A strategy at one budget: `x` and `y` are shares; `joined` ones are one curve.
+
+    `brief` names it where there is no room for its label, as a budget does on the curve.
+    """
 
     key: str
     label: str
     x: float
     y: float
     joined: bool = False
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +247,7 @@ def _points(frame: Frame, points: Sequence[Point]) -> str:
         x, y = frame.at(point.x, point.y)
         drawn.append(
             f'<circle class="point s-{point.key}" cx="{x:.1f}" cy="{y:.1f}" r="5">'
-            f"<title>{plain_text(point.label)}: {_percent(point.y)} at {point.x:.3f}</title>"
+            f"<title>{plain_text(point.label)}: {percent(point.y)} at {point.x:.3f}</title>"
             f"</circle>{_label(frame, point, taken)}"
         )
     return "".join(drawn)
@@ -253,17 +261,22 @@ def _box(x: float, y: float, width: float) -> Box:
 
 
 def _label(frame: Frame, point: Point, taken: list[Box]) -> str:
-    """Write a point's name where it covers nothing: right, left, below, above, further off."""
+    """Write a point's name beside it where it covers nothing, else its brief one, else none."""
+    return _placed(frame, point, point.label, taken) or _placed(frame, point, point.brief, taken)
+
+
+def _placed(frame: Frame, point: Point, name: str, taken: list[Box]) -> str:
+    """Try right, left, below, above, and between; further off it would name another point."""
     x, y = frame.at(point.x, point.y)
-    width = len(point.label) * CHARACTER
-    for across, down in _PLACES:
+    width = len(name) * (BOLD if point.joined else CHARACTER)
+    for across, down in _PLACES if name else ():
         left = x + across if across > 0 else x + across - width if across < 0 else x - width / 2
         box = (left, y + down - 8, left + width, y + down + 6)
         if _inside(frame, box) and not any(_touch(box, other) for other in taken):
             taken.append(box)
             return (
                 f'<text class="name s-{point.key}" x="{left:.1f}" y="{y + down + 4:.1f}">'
-                f"{plain_text(point.label)}</text>"
+                f"{plain_text(name)}</text>"
             )
     return ""
 
@@ -275,8 +288,8 @@ def _inside(frame: Frame, box: Box) -> bool:
 
 
 _PLACES: Final = (
-    *((10, 0), (-10, 0), (0, 17), (0, -14), (10, 14), (10, -13), (-10, 14), (-10, -13)),
-    *((10, 28), (-10, 28), (10, -27), (-10, -27), (0, 42), (0, 56), (0, 70)),
+    *((10, 0), (-10, 0), (0, 17), (0, -14)),
+    *((10, 14), (10, -13), (-10, 14), (-10, -13)),
 )
 
 

@@ -5,8 +5,9 @@ says which values the call takes from memory, and what of them the prompt shows.
 
 value
     In JSON arguments: each string of 3 characters or more and each number of 2 digits or
-    more, at any depth, once a call. In text arguments (a shell command, Markdown): each
-    path, and each identifier of 6 characters or more with `_`, a digit or camelCase.
+    more, at any depth, once a call. In text (a shell command, code, Markdown), be it all of
+    the arguments or a string in JSON: each path, and each identifier of 6 characters or more
+    with `_`, a digit or camelCase. Sentences among JSON arguments are talk, and name nothing.
 from memory
     It stands in an earlier tool result and in no earlier user, system or assistant message
     or call: it can only have come from memory. What the assistant says and calls in the
@@ -34,111 +35,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from zero_mem.controller.messages import Message
+from zero_mem.replay.values import (
+    Leaf,
+    argument_values,
+    container,
+    find,
+    leaves,
+    stands,
+    text_values,
+)
 
 CACHE_READ: Final = 0.1
-_PATH: Final = re.compile(r"(?<![\w./-])[\w.@+~-]*(?:/[\w.@+-]+)+", re.ASCII)
-_IDENTIFIER: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]{5,}", re.ASCII)
-_TELLING: Final = re.compile(r"[_0-9]|[a-z][A-Z]", re.ASCII)
-_WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+_WORD: Final = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+_ESCAPE: Final = re.compile(r"\\(?:[nrt]|u[0-9a-fA-F]{4})")
+_LONG: Final = 1 << 20  # characters; a longer text is searched, not indexed
 
 Count: TypeAlias = Callable[[str], int]
-
-
-# Values
-
-
-def stands(value: str, text: str, stop: int | None = None) -> bool:
-    """Tell whether a value stands whole in a text, or in its part before `stop`."""
-    return find(value, text, 0, len(text) if stop is None else stop) >= 0
-
-
-def find(value: str, text: str, start: int, stop: int) -> int:
-    """Give the first place in `text[start:stop]` where a value stands whole, or -1."""
-    at = text.find(value, start, stop) if value else -1
-    while at >= 0:
-        end = at + len(value)
-        touched_before = at > 0 and value[0] in _WORD and text[at - 1] in _WORD
-        touched_after = end < len(text) and value[-1] in _WORD and text[end] in _WORD
-        if not touched_before and not touched_after:
-            return at
-        at = text.find(value, at + 1, stop)
-    return -1
-
-
-def argument_values(arguments: str) -> list[str]:
-    """List the values of one call's arguments, each once, in order.
-
-    Arguments that are a JSON object or array are JSON, all others are text.
-    """
-    parsed = _container(arguments)
-    if parsed is None:
-        return text_values(arguments)
-    leaves = (leaf for leaf in _leaves(parsed) if leaf.long_enough)
-    return list(dict.fromkeys(leaf.text for leaf in leaves))
-
-
-def text_values(text: str) -> list[str]:
-    """List the paths and telling identifiers of a text, each once, in order."""
-    found = [(match.start(), match[0].rstrip(".")) for match in _PATH.finditer(text)]
-    found += [
-        (match.start(), match[0])
-        for match in _IDENTIFIER.finditer(text)
-        if _TELLING.search(match[0])
-    ]
-    return list(dict.fromkeys(value for _, value in sorted(found)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """One scalar, or one object key, of a JSON value.
-
-    `key` is the nearest object key above it, None for what is a key itself or has none.
-    """
-
-    text: str
-    number: bool
-    key: str | None
-    pointer: str
-    is_key: bool = False
-
-    @property
-    def long_enough(self) -> bool:
-        if self.number:
-            return sum(char.isdigit() for char in self.text) >= 2
-        return len(self.text) >= 3
-
-
-def _leaves(
-    value: Any, key: str | None = None, pointer: str = "", *, keys: bool = False
-) -> Iterator[_Leaf]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            inner = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
-            if keys:
-                yield _Leaf(name, False, None, inner, is_key=True)
-            yield from _leaves(item, name, inner, keys=keys)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _leaves(item, key, f"{pointer}/{index}", keys=keys)
-    elif isinstance(value, str):
-        yield _Leaf(value, False, key, pointer)
-    elif value is not None and not isinstance(value, bool):
-        yield _Leaf(json.dumps(value), True, key, pointer)
-
-
-def _container(text: str) -> Any:
-    """Parse a JSON object or array, or give None."""
-    if not text.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 # What has been said and what memory holds
@@ -166,18 +84,18 @@ class _Record:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._found: list[_Leaf] | None = None
-        parsed = _container(text)
+        self._found: list[Leaf] | None = None
+        parsed = container(text)
         self.is_json = parsed is not None
         self._parsed = parsed
 
-    def leaves(self) -> list[_Leaf]:
+    def leaves(self) -> list[Leaf]:
         """The scalars and object keys, read when first asked for."""
         if self._found is None:
-            self._found = list(_leaves(self._parsed, keys=True))
+            self._found = list(leaves(self._parsed, keys=True))
         return self._found
 
-    def holding(self, value: str) -> list[_Leaf]:
+    def holding(self, value: str) -> list[Leaf]:
         """The leaves in which a value stands."""
         return [leaf for leaf in self.leaves() if value in leaf.text and stands(value, leaf.text)]
 
@@ -195,20 +113,71 @@ class _Record:
             at = find(value, self.text, max(end, at + len(value)), len(self.text))
 
 
+class _Texts:
+    """Texts under numbers, in which a value is found by its words and not by a search of all.
+
+    Where a value stands whole, so does each run of letters, digits and `_` in it.
+    """
+
+    def __init__(self) -> None:
+        self._texts: list[tuple[int, str]] = []
+        self._indexed = 0
+        self._places: dict[str, list[int]] = defaultdict(list)
+        self._searched: list[int] = []
+
+    def add(self, number: int, text: str) -> None:
+        """Take a text; numbers don't fall."""
+        self._texts.append((number, text))
+
+    def holding(self, value: str) -> Iterator[int]:
+        """Give the numbers of the texts in which a value stands, in order."""
+        for at in self._candidates(value):
+            number, text = self._texts[at]
+            if stands(value, text):
+                yield number
+
+    def _candidates(self, value: str) -> Iterable[int]:
+        words = _WORD.findall(value)
+        if not words or not value.isascii():
+            return range(len(self._texts))
+        self._index()
+        rarest = min((self._places.get(word, ()) for word in words), key=len)
+        return sorted((*rarest, *self._searched))
+
+    def _index(self) -> None:
+        for at in range(self._indexed, len(self._texts)):
+            text = self._texts[at][1]
+            if len(text) > _LONG:
+                self._searched.append(at)
+                continue
+            for word in _words(text):
+                self._places[word].append(at)
+        self._indexed = len(self._texts)
+
+
+def _words(text: str) -> set[str]:
+    found = set(_WORD.findall(text))
+    return found.union(_WORD.findall(_ESCAPE.sub(" ", text))) if "\\" in text else found
+
+
 class History:
     """The messages of one run so far; it tells what a call takes from memory."""
 
     def __init__(self) -> None:
         self._size = 0
-        self._said: list[str] = []
+        self._said = _Texts()
+        self._results = _Texts()
         self._records: dict[int, _Record] = {}
 
     def observe(self, message: Message) -> None:
         """Take the next message of the full transcript."""
         if message.role == "tool":
             self._records[self._size] = _Record(message.text)
+            self._results.add(self._size, message.text)
         else:
-            self._said += [message.text, *(call.arguments for call in message.calls)]
+            self._said.add(self._size, message.text)
+            for call in message.calls:
+                self._said.add(self._size, call.arguments)
         self._size += 1
 
     def record(self, index: int) -> _Record:
@@ -218,9 +187,7 @@ class History:
     def called(self, message: Message) -> list[Taken]:
         """List what the calls of the next message take from memory, call by call."""
         return [
-            taken
-            for call in message.calls
-            for taken in self._from_memory(argument_values(call.arguments))
+            taken for call in message.calls for taken in self.named(argument_values(call.arguments))
         ]
 
     def replied(self, message: Message) -> list[Taken]:
@@ -237,15 +204,16 @@ class History:
         }
         values = [text for text in sorted(texts) if stands(text, message.text)]
         values += [value for value in text_values(message.text) if value not in texts]
-        return list(self._from_memory(values))
+        return list(self.named(values))
 
-    def _from_memory(self, values: Iterable[str]) -> Iterator[Taken]:
+    def named(self, values: Iterable[str]) -> Iterator[Taken]:
+        """Give those of some values that can only have come from memory."""
         for value in values:
-            if any(stands(value, text) for text in self._said):
+            if any(True for _ in self._said.holding(value)):
                 continue
-            holders = [at for at, record in self._records.items() if stands(value, record.text)]
+            holders = tuple(self._results.holding(value))
             if holders:
-                yield Taken(value=value, holders=tuple(holders))
+                yield Taken(value=value, holders=holders)
 
 
 # Judging a prompt
@@ -280,6 +248,8 @@ def judge(
         history: The full transcript so far.
         live: Indexes of the tool results whose handle stands in the prompt and can be read.
     """
+    if taken.value.isascii() and "\\" not in json.dumps(taken.value):
+        parts = [part for part in parts if taken.value in part.text]
     showing = [part for part in parts if stands(taken.value, part.text)]
     newest = [part for part in showing if part.origin == taken.newest]
     record = history.record(taken.newest)

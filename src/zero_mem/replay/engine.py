@@ -24,8 +24,8 @@ from zero_mem.replay.figures import (
     Seen,
     ValueSeen,
 )
-from zero_mem.replay.judging import Judge, Need
-from zero_mem.replay.prompt import Entry, Prompt
+from zero_mem.replay.judging import Judge, Need, Shown
+from zero_mem.replay.prompt import Entry, Grown, Prompt
 from zero_mem.replay.saving import MemorySaver, Saver
 from zero_mem.replay.strategies import Session, Strategy
 from zero_mem.text.tokens import Tokenizer
@@ -35,8 +35,8 @@ Progress = Callable[[int, int], None]
 
 
 def run(
-    transcripts: Sequence[Transcript],
-    strategies: Sequence[Strategy],
+    transcripts: Iterable[Transcript],
+    strategies: Iterable[Strategy],
     *,
     tokenizer: Tokenizer,
     prices: PriceTable = DEFAULT_TABLE,
@@ -54,7 +54,7 @@ def run(
     messages before it. Tool results are saved once per run, as they come.
 
     Args:
-        transcripts: The runs.
+        transcripts: The runs; all are held, since progress names how many messages there are.
         strategies: The strategies, each name and budget once.
         tokenizer: Counts the tokens; whether it is exact goes into the result.
         prices: The price table.
@@ -74,19 +74,23 @@ def run(
     Raises:
         InvalidInput: A strategy and budget is given twice, or the model has no price.
     """
+    transcripts, strategies = tuple(transcripts), tuple(strategies)
     _check_distinct(strategies)
     price = prices.price(model) if model else prices.price()
     setting = _Setting(tokenizer, price, overhead, tuple(on_prompt), saver or MemorySaver())
     messages = sum(len(transcript.messages) for transcript in transcripts)
     progress = _Counted(messages, on_progress)
-    runs, billed = [], Billed()
+    replayed, billed = [], Billed()
     for number, transcript in enumerate(transcripts):
-        replayed = _Run(number, transcript, strategies, setting)
-        runs.append(replayed.figures(progress))
-        billed += replayed.billed
-    by_strategy = zip(*runs, strict=True) if runs else ((),) * len(strategies)
+        one = _Run(number, transcript, strategies, setting)
+        replayed.append(one.figures(progress))
+        billed += one.billed
+    by_strategy = zip(*replayed, strict=True) if replayed else ((),) * len(strategies)
     return Replay(
-        outcomes=tuple(map(_outcome, strategies, by_strategy)),
+        outcomes=tuple(
+            _outcome(strategy, runs, price.window)
+            for strategy, runs in zip(strategies, by_strategy, strict=True)
+        ),
         price=price,
         price_date=prices.date,
         tokenizer=tokenizer.name,
@@ -121,7 +125,7 @@ def _check_distinct(strategies: Sequence[Strategy]) -> None:
         seen.add((strategy.name, strategy.budget))
 
 
-def _outcome(strategy: Strategy, runs: tuple[RunFigures, ...]) -> Outcome:
+def _outcome(strategy: Strategy, runs: tuple[RunFigures, ...], window: int) -> Outcome:
     outcome = Outcome(
         strategy=strategy.name,
         title=strategy.title,
@@ -129,7 +133,19 @@ def _outcome(strategy: Strategy, runs: tuple[RunFigures, ...]) -> Outcome:
         uses_handles=strategy.uses_handles,
         runs=runs,
     )
-    return outcome.with_note(strategy.note(prefix_unchanged=outcome.prefix_unchanged))
+    notes = (
+        strategy.note(prefix_unchanged=outcome.prefix_unchanged),
+        _window_note(outcome, window),
+    )
+    return outcome.with_note("; ".join(filter(None, notes)))
+
+
+def _window_note(outcome: Outcome, window: int) -> str:
+    calls = outcome.too_long(window)
+    if not calls:
+        return ""
+    which = "1 prompt is" if calls == 1 else f"{calls:,} prompts are"
+    return f"{which} longer than the model's {window:,} tokens and could not be sent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +181,7 @@ class _Run:
         if ours is None:
             ours = our_overhead(transcript.wire_format)
         self._tracks = [
-            _Track(strategy, number, transcript.name, setting, self._cache, self._cache.count(ours))
+            _Track(strategy, number, transcript, setting, self._cache, self._cache.count(ours))
             for strategy in strategies
         ]
 
@@ -189,7 +205,7 @@ class _Run:
             track.session.observe(message, at, memory_id)
 
     def _call(self, at: int, answer: Message) -> None:
-        original = self._original.measure(list(self._history))
+        original = self._original.measure(Grown(self._history))
         self._bill(at, original.weight.tokens + self._definitions)
         need = self._judge.need(answer)
         for track in self._tracks:
@@ -208,17 +224,18 @@ class _Track:
         self,
         strategy: Strategy,
         number: int,
-        trajectory: str,
+        transcript: Transcript,
         setting: _Setting,
         cache: TokenCache,
         ours: int,
     ) -> None:
         self._number = number
         self._strategy = strategy
-        self._trajectory = trajectory
+        self._transcript = transcript
         self._setting = setting
         self._cache = cache
         self._meter = Meter(cache)
+        self._shown = Shown()
         self._ours = ours if strategy.uses_handles else 0
         self.session: Session = strategy.start(cache)
         self.calls: list[CallFigures] = []
@@ -235,7 +252,8 @@ class _Track:
         """Fill the prompt, show it to the sinks, and note its figures."""
         entries = self.session.prompt()
         measured = self._meter.measure(entries)
-        seen, values = judge.see(need, entries)
+        self._shown.update(entries, measured.kept)
+        seen, values = judge.see(need, self._shown)
         figures = self._figures(at, answer, measured, original, seen, definitions)
         self.calls.append(figures)
         for sink in self._setting.sinks:
@@ -295,7 +313,7 @@ class _Track:
 
     def _prompt(
         self,
-        entries: list[Entry],
+        entries: Sequence[Entry],
         kept: int,
         figures: CallFigures,
         answer: Message,
@@ -303,7 +321,7 @@ class _Track:
     ) -> Prompt:
         return Prompt(
             run=self._number,
-            trajectory=self._trajectory,
+            trajectory=self._transcript.name,
             call=figures.call,
             strategy=self._strategy.name,
             budget=self._strategy.budget,
@@ -312,6 +330,9 @@ class _Track:
             tokens=figures.columns.prompt,
             index=figures.answer,
             answer=answer,
+            charged=figures.seen.read_tokens + figures.seen.control_tokens,
+            tools=self._transcript.tools,
+            wire_format=self._transcript.wire_format,
             uses_handles=self._strategy.uses_handles,
             values=values,
         )

@@ -147,6 +147,10 @@ class Outcome:
         """The longest prompt in tokens."""
         return max((call.columns.prompt for call in self.calls()), default=0)
 
+    def too_long(self, window: int) -> int:
+        """Count the calls whose prompt is longer than a model's window, in tokens."""
+        return sum(call.columns.prompt > window for call in self.calls())
+
     @property
     def share(self) -> float | None:
         """Memory's tokens over the tool results' in the full transcript."""

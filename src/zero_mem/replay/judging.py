@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.messages import Message
@@ -41,18 +42,14 @@ class Judge:
         """Say what the next message's calls take from memory."""
         return Need(values=tuple(self._history.called(answer)) if answer.calls else ())
 
-    def see(self, need: Need, entries: Sequence[Entry]) -> tuple[Seen, tuple[ValueSeen, ...]]:
+    def see(self, need: Need, shown: Shown) -> tuple[Seen, tuple[ValueSeen, ...]]:
         """Judge a prompt: how many of the values it gives, and each of them.
 
         A receipt in the prompt is a live handle of the result that it stands for.
         """
-        if not need.values:
-            return Seen(), ()
-        parts = _parts(entries)
-        live = {entry.origin for entry in entries if entry.receipt}
         total, values = Seen(), []
         for taken in need.values:
-            verdict = judge(taken, parts, self._history, live=live)
+            verdict = judge(taken, shown.parts, self._history, live=shown.live)
             total += self._counted(taken, verdict)
             values.append(
                 ValueSeen(value=taken.value, visible=verdict.visible, linked=verdict.linked)
@@ -78,9 +75,30 @@ class Judge:
         return Seen(reads=1, read_tokens=self._cache.count(read.text), control_tokens=control)
 
 
-def _parts(entries: Sequence[Entry]) -> list[Part]:
-    parts = []
-    for entry in entries:
-        parts.append(Part(text=entry.message.text, origin=entry.origin))
-        parts += [Part(text=call.arguments) for call in entry.message.calls]
-    return parts
+class Shown:
+    """What one session's prompts show of memory, kept up to date from call to call.
+
+    A value from memory stands in nothing that was said, so that of a prompt only tool results
+    and what a strategy wrote itself can show it. Both lists have one item per message:
+    `parts` an empty text and `live` a -1 for what shows nothing, or has no handle.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.live: list[int] = []
+
+    def update(self, entries: Sequence[Entry], kept: int) -> None:
+        """Take the next prompt, of which the first `kept` messages are as before."""
+        del self.parts[kept:], self.live[kept:]
+        for entry in entries[kept:]:
+            self.parts.append(_part(entry))
+            self.live.append(entry.origin if entry.receipt else -1)
+
+
+_SHOWS_NOTHING: Final = Part(text="")
+
+
+def _part(entry: Entry) -> Part:
+    if entry.message.role != "tool" and not entry.changed:
+        return _SHOWS_NOTHING
+    return Part(text=entry.message.text, origin=entry.origin)

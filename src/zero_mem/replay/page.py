@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from zero_mem.ledger.example import example
+from zero_mem.replay import output
 from zero_mem.replay.book import PromptBook, strategy_key
 from zero_mem.replay.charts import Point, Series, bars, line_chart, plain_text, scatter, thinned
 from zero_mem.replay.figures import Outcome, Replay, Seen, mean_by_call, ratio
-from zero_mem.replay.output import percent, short
-from zero_mem.replay.verdict import Verdict, money
+from zero_mem.replay.verdict import Verdict
+from zero_mem.replay.wording import money, percent, short, signed
 
 WIDE: Final = (1024, 380)
 NARROW: Final = (360, 300)
@@ -38,7 +39,8 @@ def headline(verdict: Verdict) -> str:
         return "Costs as much as sending everything"
     change = "less" if verdict.saved > 0 else "more"
     start = f", from call {verdict.from_call} on" if verdict.from_call else ""
-    return f"Costs {percent(abs(verdict.saved))} {change} than sending everything{start}"
+    limit = ", if everything could be sent" if verdict.unsendable else ""
+    return f"Costs {percent(abs(verdict.saved))} {change} than sending everything{start}{limit}"
 
 
 def tiles(replay: Replay, judged: Outcome | None) -> str:
@@ -47,12 +49,14 @@ def tiles(replay: Replay, judged: Outcome | None) -> str:
     if full is None or judged is None:
         return ""
     cost = ratio(judged.cost.total, full.cost.total)
-    change = "–" if cost is None else signed(cost - 1)
+    change = _signed(None if cost is None else cost - 1)
+    window = f"; the model takes {short(replay.price.window)}"
+    longest = f"tokens in the longest prompt, instead of {short(full.peak)}"
     shown = [
         (change, f"cost: {money(judged.cost.total)} instead of {money(full.cost.total)}"),
         (percent(judged.share), "of the tool results' tokens are sent"),
         *_coverage_tiles(judged.seen),
-        (short(judged.peak), f"tokens in the longest prompt, instead of {short(full.peak)}"),
+        (short(judged.peak), longest + (window if full.peak > replay.price.window else "")),
         (percent(judged.prefix_unchanged), "of each prompt's bytes stay as sent before"),
     ]
     return "".join(f"<div><dt>{plain_text(dt)}</dt><dd>{dd}</dd></div>" for dd, dt in shown)
@@ -116,11 +120,12 @@ def charted(replay: Replay, judged: Outcome | None) -> list[Outcome]:
     return [o for o in replay.outcomes if o.strategy != "zero_mem" or o is judged]
 
 
-def metrics() -> str:
-    """Give the choice between the measures of coverage."""
+def metrics(replay: Replay) -> str:
+    """Give the choice between the measures of coverage, each with what it is a share of."""
+    seen = replay.outcomes[0].seen if replay.outcomes else Seen()
     return "".join(
         f'<label><input type="radio" name="metric" value="{key}"{" checked" * (key == "linked")}>'
-        f"{name}</label>"
+        f"{name}, of {seen.lines if key == 'in_line' else seen.values:,}</label>"
         for key, name in METRICS.items()
     )
 
@@ -151,11 +156,12 @@ def _point(outcome: Outcome, key: str) -> Point | None:
         x=outcome.share,
         y=covered,
         joined=outcome.budget is not None,
+        brief="" if outcome.budget is None else f"{outcome.budget:g}",
     )
 
 
 _GROUPS: Final = (
-    ("Money", ("cost", "vs full")),
+    ("Money", ("cost", "vs full", "dearer")),
     ("Prompts", ("longest", "prefix kept")),
     ("Needed values", ("visible", "with key", "in line", "one read")),
     ("Memory ÷ tool results", ("tokens", "with our tool", "price")),
@@ -174,14 +180,27 @@ def figures_table(replay: Replay, judged: Outcome | None) -> str:
         f'<th scope="colgroup" colspan="{len(names)}">{group}</th>' for group, names in _GROUPS
     )
     heads = "".join(
-        f'<th scope="col"{_first(at == 0)}>{name}</th>'
+        f'<th scope="col"{_first(at == 0)}>{name.replace(" ", "<br>", 1)}</th>'
         for _, names in _GROUPS
         for at, name in enumerate(names)
     )
-    rows = "".join(_marked_row(o, _figures(o, base), judged=o is judged) for o in replay.outcomes)
+    rows = "".join(
+        _marked_row(o, _figures(replay, o, base), judged=o is judged) for o in replay.outcomes
+    )
     return (
         f'<table><thead><tr class="group"><td></td>{groups}</tr><tr>{_CORNER}{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def figures_legend(replay: Replay) -> str:
+    """Explain the names of the table's columns in a line."""
+    covered = output.coverage_legend(replay, linked="with key", reach="one read")
+    return (
+        "dearer: runs that cost more than with everything sent. prefix kept: bytes that the "
+        "next call re-sends unchanged. tokens: of memory in the prompts, over the tool results' "
+        "in full; with our tool: and the read tool's definition and the preamble; price: as "
+        f"tokens, with cache reads at 0.1. {covered}"
     )
 
 
@@ -200,17 +219,16 @@ def _tokens(outcome: Outcome) -> list[str]:
     return [f"<td>{short(count)}</td>" for name, count in counted.items() if name != "prompt"]
 
 
-def _figures(outcome: Outcome, base: float) -> list[str]:
-    seen, change = outcome.seen, ratio(outcome.cost.total, base)
+def _figures(replay: Replay, outcome: Outcome, base: float) -> list[str]:
+    change, more = ratio(outcome.cost.total, base), output.dearer(replay, outcome)
     groups = (
-        (money(outcome.cost.total), "–" if change is None else signed(change - 1)),
-        (short(outcome.peak), percent(outcome.prefix_unchanged)),
         (
-            percent(ratio(seen.visible, seen.values)),
-            percent(ratio(seen.linked, seen.values)),
-            percent(ratio(seen.in_line, seen.lines)),
-            percent(ratio(seen.reachable, seen.values)),
+            money(outcome.cost.total),
+            _signed(None if change is None else change - 1),
+            "–" if more is None else f"{more}/{len(outcome.runs)}",
         ),
+        (short(outcome.peak), percent(outcome.prefix_unchanged)),
+        output.coverage(outcome),
         tuple(map(_share, (outcome.share, outcome.share_with_definitions, outcome.price))),
     )
     cells = [
@@ -412,14 +430,13 @@ def _example(verdict: Verdict) -> str:
     )
 
 
-def signed(change: float) -> str:
-    """Write a change as a whole per cent with its sign."""
-    return "0%" if abs(change) < 0.005 else f"{change:+.0%}".replace("-", "−")
-
-
 def percent_signed(saved: float) -> str:
-    """Write what is saved as a per cent; minus where it costs more."""
-    return f"{saved:.1%}".replace("-", "−")
+    """Write what is saved as a per cent, minus where it costs more; 100 % only if all is."""
+    return f"{min(saved, 0.999) if saved < 1 else saved:.1%}".replace("-", "−")
+
+
+def _signed(change: float | None) -> str:
+    return signed(change).replace("-", "−")
 
 
 def _share(share: float | None) -> str:

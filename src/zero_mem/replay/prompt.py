@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from itertools import islice
+from typing import Any, Final, Literal, TypeAlias, overload
 
-from zero_mem.controller.messages import Message
+from zero_mem.controller.messages import Message, WireFormat
 from zero_mem.replay.figures import ValueSeen
 
 SpanColumn: TypeAlias = Literal["memory_receipts", "tool_results", "conversation"]
@@ -40,14 +41,46 @@ class Entry:
     spans: tuple[Span, ...] = ()
 
 
+class Grown(Sequence[Entry]):
+    """The entries so far of a list that only ever grows, without copying them.
+
+    Two of one list differ by what was appended in between, which nobody has to search for.
+    """
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._size = len(entries)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return [self._entries[at] for at in range(*index.indices(self._size))]
+        return self._entries[range(self._size)[index]]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return islice(self._entries, self._size)
+
+    def same_list(self, other: Sequence[Entry]) -> bool:
+        """Tell whether the other one is of the same list, sooner or later."""
+        return isinstance(other, Grown) and other._entries is self._entries
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """What one strategy sends for one call.
 
     `run` numbers the runs from 0, since two may bear one name. `kept` is how many leading
     entries are as in the previous prompt. `answer` is the message that the call led to,
-    `index` its place in the transcript, `values` what its calls took from memory. Where the
-    strategy `uses_handles`, the read tool and the preamble are sent beside the entries.
+    `index` its place in the transcript, `values` what its calls took from memory. `tokens`
+    counts all of the prompt, with its definitions and the `charged` tokens of reads. `tools`
+    is the run's own definitions; where the strategy `uses_handles`, the read tool and the
+    preamble are sent beside them.
     """
 
     run: int
@@ -60,6 +93,9 @@ class Prompt:
     tokens: int
     index: int
     answer: Message
+    charged: int = 0
+    tools: Sequence[Mapping[str, Any]] = ()
+    wire_format: WireFormat = "openai_chat"
     uses_handles: bool = False
     values: tuple[ValueSeen, ...] = ()
 

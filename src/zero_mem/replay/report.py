@@ -75,10 +75,11 @@ def _sections(
         "lines_table": page.lines_table(replay, judged),
         "coverage_note": "Each strategy by how many of the needed values its prompts gave, and "
         "what its memory took. Up and to the left is better.",
-        "metrics": page.metrics(),
+        "metrics": page.metrics(replay),
         "scatters": page.scatters(replay),
         "table_note": "Pooled over all calls, each strategy at its own cache states.",
         "table": page.figures_table(replay, judged),
+        "table_legend": plain_text(page.figures_legend(replay)),
         "columns": page.columns_table(replay, judged),
         "notes": page.notes(replay),
         "runs_section": page.runs_section(replay, judged, verdict),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
@@ -17,7 +17,7 @@ from zero_mem.controller.core import Insertion, Offloader
 from zero_mem.controller.messages import Message
 from zero_mem.errors import InvalidInput
 from zero_mem.replay.figures import LeftOut
-from zero_mem.replay.prompt import INJECTED, Entry, Span
+from zero_mem.replay.prompt import INJECTED, Entry, Grown, Span
 from zero_mem.text.compress import compress
 from zero_mem.text.tokens import Tokenizer
 
@@ -38,8 +38,8 @@ class Session(ABC):
         """
 
     @abstractmethod
-    def prompt(self) -> list[Entry]:
-        """Give the prompt of the call that comes now; the list is the caller's own."""
+    def prompt(self) -> Sequence[Entry]:
+        """Give the prompt of the call that comes now; it stays as it is."""
 
 
 class Strategy(ABC):
@@ -71,7 +71,10 @@ class Strategy(ABC):
 
 
 class _Growing(Session):
-    """A session whose prompt is its list of entries; subclasses decide what goes in."""
+    """A session whose prompt is its list of entries; subclasses decide what goes in.
+
+    One that changes an entry later gives a copy instead.
+    """
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -79,8 +82,8 @@ class _Growing(Session):
     def observe(self, message: Message, origin: int, memory_id: str) -> None:
         self.entries.append(Entry(message=message, origin=origin))
 
-    def prompt(self) -> list[Entry]:
-        return list(self.entries)
+    def prompt(self) -> Sequence[Entry]:
+        return Grown(self.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zero_mem.replay.figures import Outcome, Replay, RunFigures, ratio
+from zero_mem.replay.wording import money, percent
 
 DEFAULT_BUDGET: Final = 0.25
 WORTH_FROM: Final = 0.02
@@ -27,7 +28,9 @@ class Verdict:
 
     `saved` and `saved_uncached` are shares of the full cost, negative where it costs more.
     `from_call` is the call from which the runs, taken together, have cost less for good; None
-    where they never do. `dearer` holds the runs that cost more, the worst first.
+    where they never do. `dearer` holds the runs that cost more, the worst first. `unsendable`
+    counts the calls at which everything is longer than the model's window: what they would
+    cost is arithmetic, not an alternative.
     """
 
     worth_it: bool
@@ -38,6 +41,7 @@ class Verdict:
     from_call: int | None = None
     runs: int = 0
     dearer: tuple[DearerRun, ...] = ()
+    unsendable: int = 0
 
 
 def verdict(replay: Replay, *, budget: float | None = None) -> Verdict:
@@ -76,8 +80,14 @@ def _judge(replay: Replay, full: Outcome, ours: Outcome) -> Verdict:
         from_call=from_call if worth_it else None,
         runs=len(ours.runs),
         dearer=dearer,
+        unsendable=full.too_long(replay.price.window),
     )
-    parts = [_cost_clause(replay, full, ours, found), _coverage_clause(ours), _runs_clause(found)]
+    parts = [
+        _cost_clause(replay, full, ours, found),
+        _window_clause(replay, ours, found),
+        _coverage_clause(ours),
+        _runs_clause(found),
+    ]
     return replace(found, sentence="; ".join(filter(None, parts)) + ".")
 
 
@@ -122,7 +132,7 @@ def _saved(full: float, ours: float) -> float:
 
 
 def _cost_clause(replay: Replay, full: Outcome, ours: Outcome, found: Verdict) -> str:
-    change = f"{abs(found.saved):.0%} {'less' if found.saved >= 0 else 'more'}"
+    change = f"{percent(abs(found.saved))} {'less' if found.saved >= 0 else 'more'}"
     if abs(found.saved) < 0.005:
         change = "as much as, and not less"
     head = "Worth it" if found.worth_it else "Not worth it"
@@ -134,14 +144,27 @@ def _cost_clause(replay: Replay, full: Outcome, ours: Outcome, found: Verdict) -
     )
 
 
+def _window_clause(replay: Replay, ours: Outcome, found: Verdict) -> str:
+    if not found.unsendable:
+        return ""
+    calls = sum(len(run.calls) for run in ours.runs)
+    window = replay.price.window
+    said = (
+        f"at {found.unsendable:,} of {calls:,} calls everything would not fit the model's window "
+        f"of {window:,} tokens"
+    )
+    also = ours.too_long(window)
+    return f"{said}, nor would {ours.label} at {also:,}" if also else said
+
+
 def _coverage_clause(ours: Outcome) -> str:
     seen = ours.seen
     if not seen.values:
         return "no later call needed a value from a tool result"
     visible, reachable = seen.visible / seen.values, seen.reachable / seen.values
     return (
-        f"of {seen.values} values that calls took from earlier results {visible:.0%} stood in "
-        f"the prompt and {reachable:.0%} were at most one read away"
+        f"of {seen.values} values that calls took from earlier results {percent(visible)} "
+        f"stood in the prompt and {percent(reachable)} were at most one read away"
     )
 
 
@@ -149,10 +172,3 @@ def _runs_clause(found: Verdict) -> str:
     if not found.dearer or found.runs == 1:
         return ""
     return f"{len(found.dearer)} of {found.runs} runs cost more"
-
-
-def money(amount: float) -> str:
-    """Write dollars with as many digits as a small amount needs."""
-    if amount >= 100:
-        return f"${amount:,.0f}"
-    return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeAlias
@@ -11,11 +12,12 @@ from typing import Any, TypeAlias
 from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.handles import check_memory_id
-from zero_mem.operations.requests import check_moment
+from zero_mem.operations.requests import check_moment, check_text
 from zero_mem.operations.rules import missing
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.policy.visibility import visibility_of
 from zero_mem.recall import search as searching
+from zero_mem.recall.configuration import Configuration, configuration
 from zero_mem.recall.read import read
 from zero_mem.recall.render import DEFAULT_BUDGET, Lines, check_count, named, recalled
 from zero_mem.space.view import View
@@ -118,7 +120,11 @@ class Reads(View):
         with self._reading() as (transaction, row, now):
             if row is None:
                 return []
-            return list(islice(searching.search(transaction, row, text, parsed, now), limit))
+            request = searching.Request(
+                query=text, where=parsed, now=now, asked_at=now, own_words=True
+            )
+            found = searching.search(transaction, row, request, self._memory.corpora)
+            return [finding.hit for finding in islice(found, limit)]
 
     def recall(
         self,
@@ -128,6 +134,9 @@ class Reads(View):
         budget: int | None = None,
         where: Where | None = None,
         asked_at: datetime | None = None,
+        session: str | None = None,
+        speaker: str | None = None,
+        profile: str | Configuration = "default",
         explain: bool = False,
     ) -> Recall:
         """Find the memories a query needs and give them as a prompt may carry them.
@@ -137,32 +146,51 @@ class Reads(View):
             limit: Most items; by default the namespace's max_recall_items.
             budget: Most tokens of the text; 1000 by default.
             where: A filter as in `list`.
-            asked_at: The moment the question is asked; what has expired by then, or by now,
-                is left out.
-            explain: Say each item's rank and score, and what just missed.
+            asked_at: The moment the question is asked; "last Tuesday" counts from it, and what
+                has expired by then, or by now, is left out.
+            session: The running conversation whose next turn the query is. Its own records are
+                in the prompt already and left out; recent ones of others count more.
+            speaker: Who says that turn.
+            profile: "default", "paper" or "bm25", or weights of your own; see docs/recall.md.
+            explain: Say each item's rank and the parts of its score, and what just missed.
 
         Returns:
             Items best first; hidden memories are never among them.
         """
+        config = configuration(profile)
         text, parsed = searching.check_query(query), filters.parse(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
-        most = None if limit is None else check_count(limit, "limit")
+        most = config.items if limit is None else check_count(limit, "limit")
+        live = (check_text(session or "", "session"), check_text(speaker or "", "speaker"))
         self._memory.flush()
+        dense = self._memory.dense if config.dense else None
+        near = dense.look_up(self._path, text) if dense else None
         with self._reading() as (transaction, row, now):
             if row is None:
                 return Lines(tokens, self._memory.tokenizer).recall([], explain=explain)
             moment = now if asked is None else max(asked, now)
-            hits = searching.search(transaction, row, text, parsed, moment)
-            return recalled(
-                (hit for hit in hits if _shown(row, hit.record)),
+            request = searching.Request(
+                query=text,
+                where=parsed,
+                now=moment,
+                asked_at=asked or now,
+                config=config,
+                session=live[0],
+                speaker=live[1],
+                similarities=near.scores if near else None,
+            )
+            found = searching.search(transaction, row, request, self._memory.corpora)
+            recall = recalled(
+                (one for one in found if _shown(row, one.hit.record)),
                 query=text,
                 limit=most or limits_for(row.settings, "semantic", "").max_recall_items,
                 budget=tokens,
                 tokenizer=self._memory.tokenizer,
-                threshold=lambda hit: _limits(row, hit.record).compaction_threshold,
+                threshold=lambda record: _limits(row, record).compaction_threshold,
                 explain=explain,
             )
+        return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
 
     def recall_for_prompt(
         self, memory_ids: Sequence[str | int], *, budget: int | None = None
@@ -196,7 +224,11 @@ class Reads(View):
                 beyond.append(identity)
             else:
                 hit = Hit(memory_id=identity, score=1.0, record=record)
-                lines.add(hit, threshold=_limits(row, record).compaction_threshold, query="")
+                lines.add(
+                    searching.Finding(hit, {}),
+                    threshold=_limits(row, record).compaction_threshold,
+                    query="",
+                )
         return named("not readable", unread), named(f"beyond {most} items", beyond)
 
     def mark_used(self, identities: Sequence[str]) -> None:

@@ -45,11 +45,25 @@ class Settings(View):
         return limits_for(self.settings(), form, kind)
 
     def decide(
-        self, scope: str, key: str, value: str, *, memory_id: str | int | None = None
-    ) -> None:
+        self,
+        scope: str,
+        key: str,
+        value: str,
+        *,
+        memory_id: str | int | None = None,
+        only_new: bool = False,
+    ) -> bool:
         """Keep an opaque value of the host's under (scope, key), durably.
 
-        With `memory_id` a purge of that memory erases the value too.
+        Args:
+            scope: What the value is for.
+            key: Names it in its scope.
+            value: Any text.
+            memory_id: A purge of that memory erases the value too.
+            only_new: Leave a value that is there already as it is.
+
+        Returns:
+            Whether the value was written.
         """
         scope, key = check_name(scope, "scope"), check_text(key, "key")
         if scope.startswith("zero-mem:"):
@@ -57,9 +71,12 @@ class Settings(View):
         check_text(value, "value")
         identity = None if memory_id is None else check_memory_id(memory_id)
         with self._write_after_queue() as plan:
+            if only_new and plan.transaction.decision(plan.row, scope, key) is not None:
+                return False
             uid = None if identity is None else plan.live(identity).record.uid
             decision = Decision(scope=scope, key=key, value=value, uid=uid)
             plan.transaction.decide(plan.row, decision)
+            return True
 
     def decision(self, scope: str, key: str) -> str | None:
         """Read the value under (scope, key), None where there is none or it was purged."""

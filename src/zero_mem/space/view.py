@@ -24,7 +24,7 @@ class View:
         self._actor = actor
 
     def __repr__(self) -> str:
-        return f"<Namespace {'/'.join(self._path)}>"
+        return f"<Namespace {self._path}>"
 
     @property
     def path(self) -> Path:

@@ -311,7 +311,8 @@ class Writes(View):
         """
         identity, version = check_memory_id(memory_id), check_version(if_version)
         with self._write_after_queue() as plan:
-            receipt = _purge(plan, identity, version)
+            receipt = self._purge(plan, identity, version)
+        self._memory.corpora.forget(self._path)
         self._memory.scrub()
         return receipt
 
@@ -319,9 +320,21 @@ class Writes(View):
         """Erase many records for good; the file is rewritten once."""
         identities = [check_memory_id(memory_id) for memory_id in memory_ids]
         with self._write_after_queue() as plan:
-            receipts = [_purge(plan, identity) for identity in dict.fromkeys(identities)]
+            receipts = [self._purge(plan, identity) for identity in dict.fromkeys(identities)]
+        self._memory.corpora.forget(self._path)
         self._memory.scrub()
         return BatchResult(results=tuple(receipts))
+
+    def _purge(self, plan: Plan, memory_id: str, if_version: int | None = None) -> MemoryReceipt:
+        stored = plan.stored(memory_id)
+        if stored is None:
+            raise NotFound(missing(memory_id, stored))
+        if stored.ended_by != "purge":
+            return plan.purge(stored, if_version=if_version)
+        if not self._memory.storage.scrub_pending():
+            raise NotFound(missing(memory_id, stored))
+        # Erased before, but its bytes may still be there: the scrub that follows is the purge.
+        return plan.receipt("purge", stored.record, {"unchanged"})
 
     def _each(self, memory_ids: Iterable[str | int], step: Step, on_error: OnError) -> BatchResult:
         check_on_error(on_error)
@@ -378,10 +391,3 @@ def _renew(plan: Plan, memory_id: str) -> None:
     stored = plan.stored(memory_id)
     if stored is not None and stored.record.task is not None:
         renew_task(plan.transaction, plan.row, stored.record.task, plan.now)
-
-
-def _purge(plan: Plan, memory_id: str, if_version: int | None = None) -> MemoryReceipt:
-    stored = plan.stored(memory_id)
-    if stored is None or stored.ended_by == "purge":
-        raise NotFound(missing(memory_id, stored))
-    return plan.purge(stored, if_version=if_version)

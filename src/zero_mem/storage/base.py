@@ -335,10 +335,17 @@ class Transaction(ABC):
         """Name the uids that somebody holds."""
 
     @abstractmethod
-    def erase(self, row: NamespaceRow, stored: Sequence[Stored]) -> None:
+    def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
         """Remove the bodies and all that was derived from them, in every version.
 
-        What stays is a tombstone: id, uid, positions, versions and times.
+        What stays is a tombstone: id, uid, positions, versions and times. A decision that
+        belongs to it loses its value.
+
+        Args:
+            row: The namespace.
+            stored: The records.
+            nameless: A scope whose decisions lose their key too: it becomes
+                `codec.purged_key`.
         """
 
 
@@ -363,8 +370,19 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def scrub(self) -> None:
-        """Overwrite what erased bodies left in the store's files."""
+    def scrub(self, *, wait: bool = True) -> None:
+        """Overwrite what erased bodies left in the store's files.
+
+        Args:
+            wait: False gives up at once where somebody still reads the old bytes.
+
+        Raises:
+            StoreUnavailable: Somebody does; the scrub stays pending.
+        """
+
+    @abstractmethod
+    def scrub_pending(self) -> bool:
+        """Tell whether something was erased whose bytes may still be in the files."""
 
     @abstractmethod
     def size(self) -> int:

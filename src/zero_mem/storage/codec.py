@@ -169,6 +169,11 @@ def decode_fields(
     )
 
 
+def purged_key(key: str) -> str:
+    """Give what stands for a decision's key once the memory it belongs to was purged."""
+    return f"purged:{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
+
+
 def erase_fields(text: str) -> str:
     """Keep of a written record only what a tombstone may show."""
     fields = json.loads(text)

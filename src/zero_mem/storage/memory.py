@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from zero_mem.errors import StoreUnavailable
 from zero_mem.index.vectors import REACH
 from zero_mem.storage.base import (
     Change,
@@ -26,7 +27,14 @@ from zero_mem.storage.base import (
     VectorModel,
     settle,
 )
-from zero_mem.storage.codec import below, decode_fields, encode_fields, erase_fields, last_use
+from zero_mem.storage.codec import (
+    below,
+    decode_fields,
+    encode_fields,
+    erase_fields,
+    last_use,
+    purged_key,
+)
 from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, Json, Path
 
@@ -40,6 +48,8 @@ class _Space:
 
     row: NamespaceRow
     records: dict[str, Stored] = field(default_factory=dict)
+    positions: dict[int, str] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
     journal: list[JournalEntry] = field(default_factory=list)
     units: dict[int, Sequence[str]] = field(default_factory=dict)
     lexicon: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -55,12 +65,15 @@ class MemoryStorage(Storage):
     def __init__(self) -> None:
         self.origin = secrets.token_hex(8)
         self._spaces: dict[Path, _Space] = {}
+        self._closed = False
         self._lock = threading.RLock()
 
     @contextmanager
     def transaction(self, *, write: bool = False, durable: bool = True) -> Iterator[Transaction]:
         """See `Storage.transaction`; readers and writers take turns."""
         with self._lock:
+            if self._closed:
+                raise StoreUnavailable("the store is closed; open it again")
             transaction = MemoryTransaction(self)
             try:
                 yield transaction
@@ -68,15 +81,20 @@ class MemoryStorage(Storage):
                 transaction.roll_back()
                 raise
 
-    def scrub(self) -> None:
+    def scrub(self, *, wait: bool = True) -> None:
         """Do nothing: an erased body is gone at once."""
+
+    def scrub_pending(self) -> bool:
+        """Tell that nothing is."""
+        return False
 
     def size(self) -> int:
         """Tell 0: nothing is in a file."""
         return 0
 
     def close(self) -> None:
-        """Keep the memories: they live as long as the object."""
+        """Refuse what comes after; the memories go with the object."""
+        self._closed = True
 
     def space(self, path: Path) -> _Space | None:
         """Find a namespace's tables."""
@@ -175,19 +193,14 @@ class MemoryTransaction(Transaction):
     def by_keys(
         self, row: NamespaceRow, keys: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], Stored]:
-        wanted = set(keys)
-        found: dict[tuple[str, str], Stored] = {}
-        for stored in self._space(row).records.values():
-            if stored.dedupe is None or stored.record.state != "active":
-                continue
-            if (stored.record.kind, stored.dedupe) in wanted:
-                found[stored.record.kind, stored.dedupe] = _copied(stored)
-        return found
+        space = self._space(row)
+        held = {key: space.keys[key] for key in keys if key in space.keys}
+        return {key: _copied(space.records[memory_id]) for key, memory_id in held.items()}
 
     def by_positions(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Stored]:
-        wanted = set(positions)
-        records = self._space(row).records.values()
-        return {s.position: _copied(s) for s in records if s.position in wanted}
+        space = self._space(row)
+        known = (space.positions[position] for position in positions if position in space.positions)
+        return {s.position: _copied(s) for s in map(space.records.__getitem__, known)}
 
     def scan(
         self,
@@ -259,13 +272,25 @@ class MemoryTransaction(Transaction):
     def _write(self, space: _Space, row: NamespaceRow, final: Final) -> None:
         stored = _copied(final.after)
         position = stored.position
-        self._put(space.records, stored.record.memory_id, stored)
+        self._place(space, stored)
         if final.terms is None:
             return
         self._drop_vectors(space, position)
         self._drop_unit(space, row, position)
         if stored.record.state == "active":
             self._add_unit(space, row, position, final.terms)
+
+    def _place(self, space: _Space, stored: Stored) -> None:
+        """Put a record in its tables, and what it held before out of them."""
+        memory_id = stored.record.memory_id
+        before = space.records.get(memory_id)
+        for key in _keys(before):
+            if space.keys.get(key) == memory_id:
+                self._take(space.keys, key)
+        for key in _keys(stored):
+            self._put(space.keys, key, memory_id)
+        self._put(space.positions, stored.position, memory_id)
+        self._put(space.records, memory_id, stored)
 
     def _add_unit(
         self, space: _Space, row: NamespaceRow, position: int, terms: Sequence[str]
@@ -333,7 +358,8 @@ class MemoryTransaction(Transaction):
         after: int = 0,
         positions: Collection[int] | None = None,
     ) -> list[Vector]:
-        found = self._space(row).vectors.get(model, {})
+        space = self._space(row)
+        found = space.vectors.get(model, {}) if space.last_vector > after else {}
         wanted = found.keys() if positions is None else found.keys() & set(positions)
         return [found[place] for place in sorted(wanted) if found[place].number > after]
 
@@ -403,19 +429,23 @@ class MemoryTransaction(Transaction):
 
     # Erasing
 
-    def erase(self, row: NamespaceRow, stored: Sequence[Stored]) -> None:
+    def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
         space = self._space(row)
         for one in stored:
             uid = one.record.uid
-            self._put(space.records, one.record.memory_id, _tombstone(one))
+            self._place(space, _tombstone(one))
             self._drop_vectors(space, one.position)
             self._drop_unit(space, row, one.position)
-            for key, decision in list(space.decisions.items()):
-                if decision.uid == uid:
-                    self._put(space.decisions, key, replace(decision, value=None))
+            self._erase_decisions(space, uid, nameless)
             self._drop_holds(space, uid=uid)
             self._erase_journal(space, one)
         self.store_namespace(row)
+
+    def _erase_decisions(self, space: _Space, uid: str, nameless: str) -> None:
+        old = space.decisions
+        self._undo.append(lambda: setattr(space, "decisions", old))
+        kept = (_purged(d, nameless) if d.uid == uid else d for d in old.values())
+        space.decisions = {(decision.scope, decision.key): decision for decision in kept}
 
     def _erase_journal(self, space: _Space, stored: Stored) -> None:
         old = list(space.journal)
@@ -429,6 +459,18 @@ class MemoryTransaction(Transaction):
 def _expires_by(stored: Stored, moment: int) -> bool:
     record = stored.record
     return record.state == "active" and record.expired(from_micros(moment))
+
+
+def _keys(stored: Stored | None) -> list[tuple[str, str]]:
+    """Give the unique key that a record holds, if it is active and has one."""
+    if stored is None or stored.dedupe is None or stored.record.state != "active":
+        return []
+    return [(stored.record.kind, stored.dedupe)]
+
+
+def _purged(decision: Decision, nameless: str) -> Decision:
+    key = purged_key(decision.key) if decision.scope == nameless else decision.key
+    return replace(decision, key=key, value=None)
 
 
 def _tombstone(stored: Stored) -> Stored:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from typing import Any
 
@@ -33,6 +33,7 @@ from zero_mem.storage.codec import (
     encode_body,
     encode_path,
     erase_fields,
+    purged_key,
 )
 from zero_mem.storage.sqlite_file import SQLiteFile
 from zero_mem.storage.sqlite_rows import (
@@ -67,6 +68,7 @@ class SQLiteStorage(Storage):
         path: The file; its folder must exist.
         durability: "full" fsyncs before a write is acknowledged; "normal" may lose the
             last moments on power loss, never on a killed process.
+        create: False refuses a file that is not there.
 
     Raises:
         StoreUnavailable: The file can't be opened or written.
@@ -74,9 +76,13 @@ class SQLiteStorage(Storage):
         MigrationNeeded: A newer version wrote it.
     """
 
-    def __init__(self, path: str, *, durability: str = "full") -> None:
-        self._file = SQLiteFile(path, durability=durability)
+    def __init__(self, path: str, *, durability: str = "full", create: bool = True) -> None:
+        self._file = SQLiteFile(path, durability=durability, create=create)
         self.origin = self._file.origin
+        if self.scrub_pending():
+            # A purge was cut short. Whoever still reads the old pages only delays it again.
+            with suppress(StoreUnavailable):
+                self.scrub(wait=False)
 
     @contextmanager
     def transaction(self, *, write: bool = False, durable: bool = True) -> Iterator[Transaction]:
@@ -88,16 +94,24 @@ class SQLiteStorage(Storage):
             finally:
                 transaction.end_reads()
 
-    def scrub(self) -> None:
+    def scrub_pending(self) -> bool:
+        """Tell whether erased bytes may still be in the files."""
+        with self.transaction() as transaction:
+            assert isinstance(transaction, SQLiteTransaction)
+            return transaction.scrub_pending()
+
+    def scrub(self, *, wait: bool = True) -> None:
         """Rebuild the index, rewrite every page and empty the write-ahead log."""
-        with self._file.exclusive() as connection:
+        with self._file.exclusive(wait=wait) as connection:
             connection.execute("INSERT INTO lexicon (lexicon) VALUES ('rebuild')")
             connection.execute("VACUUM")
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            if not busy:
+                connection.execute("DELETE FROM store WHERE name = 'scrub'")
         if busy:
             raise StoreUnavailable(
                 f"{self._file.path}: erased, but another process still reads the old pages; "
-                "run the purge's scrub again when it has finished"
+                "call scrub() again when it has finished (the next open does it too)"
             )
 
     def size(self) -> int:
@@ -130,6 +144,10 @@ class SQLiteTransaction(SQLiteVectors):
         """Run a query whose rows are read lazily, at most until the transaction ends."""
         self._reads.append(self._run(sql, values))
         return self._reads[-1]
+
+    def scrub_pending(self) -> bool:
+        """Tell whether a purge has erased rows and not yet their bytes."""
+        return self._run("SELECT 1 FROM store WHERE name = 'scrub'").fetchone() is not None
 
     # Namespaces
 
@@ -441,7 +459,7 @@ class SQLiteTransaction(SQLiteVectors):
 
     # Erasing
 
-    def erase(self, row: NamespaceRow, stored: Sequence[Stored]) -> None:
+    def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
         for one in stored:
             self._erase_journal(row, one.record.memory_id)
             self._drop_terms(row, one.position)
@@ -451,9 +469,19 @@ class SQLiteTransaction(SQLiteVectors):
                 " state = 'deleted', expires_at = NULL WHERE position = ?",
                 (one.position,),
             )
-            self._run("UPDATE decision SET value = NULL WHERE uid = ?", (one.record.uid,))
+            self._erase_decisions(one.record.uid, nameless)
             self._run("DELETE FROM hold WHERE uid = ?", (one.record.uid,))
+        self._run("INSERT OR REPLACE INTO store VALUES ('scrub', 'pending')")
         self.store_namespace(row)
+
+    def _erase_decisions(self, uid: str, nameless: str) -> None:
+        self._run("UPDATE decision SET value = NULL WHERE uid = ?", (uid,))
+        sql = "SELECT number, key FROM decision WHERE uid = ? AND scope = ?"
+        found = self._run(sql, (uid, nameless)).fetchall()
+        self._connection.executemany(
+            "UPDATE decision SET key = ? WHERE number = ?",
+            [(purged_key(key), number) for number, key in found],
+        )
 
     def _erase_journal(self, row: NamespaceRow, memory_id: str) -> None:
         """Delete the bodies of every version, and keep of each entry that it was there."""

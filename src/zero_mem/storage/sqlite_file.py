@@ -40,7 +40,7 @@ class SQLiteFile:
     a transaction.
     """
 
-    def __init__(self, path: str, *, durability: str) -> None:
+    def __init__(self, path: str, *, durability: str, create: bool = True) -> None:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput(f'durability is "full" or "normal", not {durability!r}')
         self.path = path
@@ -48,7 +48,10 @@ class SQLiteFile:
         self._closed = False
         self._reset()
         _OPEN.add(self)
-        self._create()
+        if create:
+            self._create()
+        elif not FilePath(path).exists():
+            raise StoreUnavailable(f"{path}: there is no store here; save something to make one")
         warn_if_network(path)
         with translated(path):
             self._identity = self._stat()
@@ -160,12 +163,20 @@ class SQLiteFile:
             self._give(connection)
 
     @contextmanager
-    def exclusive(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection outside any transaction while this process writes nothing else."""
+    def exclusive(self, *, wait: bool) -> Iterator[sqlite3.Connection]:
+        """Give a connection outside any transaction while this process writes nothing else.
+
+        Args:
+            wait: False gives up at once where another process is in the way.
+        """
         with translated(self.path):
             self._check_identity()
             with self._connection() as connection, self._writing:
-                yield connection
+                connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000 * wait)}")
+                try:
+                    yield connection
+                finally:
+                    connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
     def _prepare(self, connection: sqlite3.Connection) -> str:
         """Check that the file is ours, bring its schema up to date, give its origin."""

@@ -487,7 +487,7 @@ class HostPrimitives(StoreFixtures):
         with writing(storage) as (transaction, row):
             transaction.decide(row, Decision(scope="s", key="k", value="of x", uid=uid))
             transaction.decide(row, Decision(scope="s", key="l", value="of nobody"))
-            transaction.erase(row, list(transaction.by_ids(row, ["x"]).values()))
+            transaction.erase(row, list(transaction.by_ids(row, ["x"]).values()), nameless="gone")
         with reading(storage) as (transaction, row):
             tomb = transaction.by_ids(row, ["x"])["x"]
             record = tomb.record

@@ -17,20 +17,25 @@ LONGEST = 80
 
 _WORD = r"(?:(?:St|Dr|Mr|Mrs|Ms|Jr|Sr|Mt|[A-Z])\.|[A-ZÀ-ÖØ-Þ][\w’'&\-]*(?:\.\w+)*)"
 _JOIN = r"(?:of|the|de|la|le|van|von|der|den|du|da|di|del|for|&)"
-_CAPITALS = re.compile(rf"(?<![\w@#/.\-]){_WORD}(?:\s+(?:{_JOIN}\s+){{0,2}}(?:{_WORD}|\d[\w.\-]*))*")
+_CAPITALS = re.compile(
+    rf"(?<![\w@#/.\-]){_WORD}(?:\s+(?:{_JOIN}\s+){{0,2}}(?:{_WORD}|\d[\w.\-]*))*"
+)
 _QUOTED = re.compile(
     r"《([^《》\n]{1,60})》|“([^“”\n]{2,60})”|「([^「」\n]{2,60})」|『([^『』\n]{2,60})』"
     r"|(?<!\w)\"([^\"\n]{2,60})\"(?!\w)|(?<!\w)'([A-Z][^'\n]{2,60})'(?!\w)"
 )
 _MARKED = re.compile(r"(?<![\w@])@[\w.\-]{2,40}|(?<!\w)#\w[\w\-]{2,40}")
-_IDS = re.compile(r"(?<![\w.])(?=[\w\-]{0,40}\d)(?=[\w\-]{0,40}[A-Za-z_\-])[A-Za-z0-9][\w\-]{3,40}(?!\w)")
+_IDS = re.compile(
+    r"(?<![\w.])(?=[\w\-]{0,40}\d)(?=[\w\-]{0,40}[A-Za-z_\-])[A-Za-z0-9][\w\-]{3,40}(?!\w)"
+)
 _NUMBERS = re.compile(r"(?<![\w.,])\d{4,15}(?![\w]|[.,]\d)")
 _SURNAMES = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任沈"
     "姚卢姜崔钟谭陆汪范金石廖贾夏韦付方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严覃武戴莫孔向汤"
 )
 _ADDRESS = (
-    "先生|女士|小姐|老师|医生|大夫|教授|经理|总监|主任|律师|师傅|同学|阿姨|叔叔|教练|护士|院长|校长|局长|警官|工程师|总"
+    "先生|女士|小姐|老师|医生|大夫|教授|经理|总监|主任|律师|师傅|同学|阿姨|叔叔|教练|护士|院长|校长"
+    "|局长|警官|工程师|总"
 )
 _ADDRESSED = re.compile(rf"([{_SURNAMES}][\u4e00-\u9fff]{{0,2}}?)(?:{_ADDRESS})")
 _SENTENCE_ENDS = frozenset(".!?:;\n\"“”'‘(–—•*-")
@@ -99,7 +104,8 @@ def _begins_sentence(text: str, start: int) -> bool:
     return not before or before[-1] in _SENTENCE_ENDS
 
 
-_OPENERS = STOP_WORDS | frozenset(
+_GREETINGS = (
     "i'm i've i'd i'll it's that's what's who's let's hey hi hello wow oh yeah yes ok okay thanks "
-    "thank also since although though however".split()
+    "thank also since although though however"
 )
+_OPENERS = STOP_WORDS.union(_GREETINGS.split())

@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from itertools import chain
+from operator import add
 from typing import NamedTuple
 
 from zero_mem.text.stem import stem
@@ -143,6 +144,7 @@ def _word_terms(word: str) -> Iterable[str]:
     return (term[:_LONGEST_TERM] for term in _cut(word))
 
 
+@lru_cache(maxsize=1 << 16)
 def _says_nothing(term: str) -> bool:
     if term.isascii():
         return term in STOP_WORDS
@@ -188,15 +190,22 @@ def _term(word: str) -> str:
     return stem(word)
 
 
-def _run_terms(run: str) -> Iterable[str]:
+def _run_terms(run: str) -> list[str]:
     if len(run) == 1:
-        yield run
-        return
-    for index, character in enumerate(run):
-        if character not in GRAMMAR_CHARACTERS and _wide().han.match(character):
-            yield character
-        if index + 1 < len(run):
-            yield run[index : index + 2]
+        return [run]
+    found: list[str] = []
+    for character, pair in zip(run, map(add, run, run[1:]), strict=False):
+        if _stands_alone(character):
+            found.append(character)
+        found.append(pair)
+    if _stands_alone(run[-1]):
+        found.append(run[-1])
+    return found
+
+
+@lru_cache(maxsize=1 << 15)
+def _stands_alone(character: str) -> bool:
+    return character not in GRAMMAR_CHARACTERS and _wide().han.match(character) is not None
 
 
 def _normalise(text: str) -> str:

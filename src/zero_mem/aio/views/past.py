@@ -8,7 +8,7 @@ from typing import Any
 from zero_mem.aio.threads import Calls, Threads
 from zero_mem.past import Hits, Past
 from zero_mem.recall.render import DEFAULT_BUDGET
-from zero_mem.types import MemoryRecord, Recall
+from zero_mem.types import MemoryRecord, Page, Recall
 
 
 class AsyncPast(Calls[Past]):
@@ -26,7 +26,7 @@ class AsyncPast(Calls[Past]):
         """
         return await self._call(lambda twin: twin.get(memory_id))
 
-    async def list(self, where: Mapping[str, Any] | None = None) -> list[MemoryRecord]:
+    async def list(self, where: Mapping[str, Any] | None = None) -> Page[MemoryRecord]:
         """List the records that a filter matches, in the order they were first saved."""
         return await self._call(lambda twin: twin.list(where))
 

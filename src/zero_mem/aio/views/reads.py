@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 
 from zero_mem.aio.threads import Calls
+from zero_mem.recall.configuration import Configuration
 from zero_mem.space import Namespace
 from zero_mem.space.reads import Hits, Records, Where
 from zero_mem.types import MemoryRecord, Page, Read, Recall
@@ -65,6 +66,9 @@ class AsyncReads(Calls[Namespace]):
         budget: int | None = None,
         where: Where | None = None,
         asked_at: datetime | None = None,
+        session: str | None = None,
+        speaker: str | None = None,
+        profile: str | Configuration = "default",
         explain: bool = False,
     ) -> Recall:
         """Find the memories a query needs and give them as a prompt may carry them.
@@ -74,16 +78,28 @@ class AsyncReads(Calls[Namespace]):
             limit: Most items; by default the namespace's max_recall_items.
             budget: Most tokens of the text; 1000 by default.
             where: A filter as in `list`.
-            asked_at: The moment the question is asked; what has expired by then, or by now,
-                is left out.
-            explain: Say each item's rank and score, and what just missed.
+            asked_at: The moment the question is asked; "last Tuesday" counts from it, and what
+                has expired by then, or by now, is left out.
+            session: The running conversation whose next turn the query is. Its own records are
+                in the prompt already and left out; recent ones of others count more.
+            speaker: Who says that turn.
+            profile: "default", "paper" or "bm25", or weights of your own; see docs/recall.md.
+            explain: Say each item's rank and the parts of its score, and what just missed.
 
         Returns:
             Items best first; hidden memories are never among them.
         """
         return await self._call(
             lambda twin: twin.recall(
-                query, limit=limit, budget=budget, where=where, asked_at=asked_at, explain=explain
+                query,
+                limit=limit,
+                budget=budget,
+                where=where,
+                asked_at=asked_at,
+                session=session,
+                speaker=speaker,
+                profile=profile,
+                explain=explain,
             )
         )
 

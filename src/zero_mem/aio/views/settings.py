@@ -38,13 +38,29 @@ class AsyncSettings(Calls[Namespace]):
         return await self._call(lambda twin: twin.limits(form, kind))
 
     async def decide(
-        self, scope: str, key: str, value: str, *, memory_id: str | int | None = None
-    ) -> None:
+        self,
+        scope: str,
+        key: str,
+        value: str,
+        *,
+        memory_id: str | int | None = None,
+        only_new: bool = False,
+    ) -> bool:
         """Keep an opaque value of the host's under (scope, key), durably.
 
-        With `memory_id` a purge of that memory erases the value too.
+        Args:
+            scope: What the value is for.
+            key: Names it in its scope.
+            value: Any text.
+            memory_id: A purge of that memory erases the value too.
+            only_new: Leave a value that is there already as it is.
+
+        Returns:
+            Whether the value was written.
         """
-        await self._call(lambda twin: twin.decide(scope, key, value, memory_id=memory_id))
+        return await self._call(
+            lambda twin: twin.decide(scope, key, value, memory_id=memory_id, only_new=only_new)
+        )
 
     async def decision(self, scope: str, key: str) -> str | None:
         """Read the value under (scope, key), None where there is none or it was purged."""

@@ -1,0 +1,1 @@
+"""Recall of evidence: the sets, and what is measured on them."""

@@ -1,0 +1,66 @@
+"""Closure: what belongs to the best evidence, though the question has few of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from zero_mem.recall.corpus import Corpus
+
+MOST_SHARE = 0.05
+"""Where so large a part of the units lies within the days, days say nothing."""
+
+MOST_UNITS = 400
+
+
+def same_days(
+    corpus: Corpus, seeds: Sequence[int], scores: Mapping[int, float]
+) -> dict[int, float]:
+    """Score the units stamped within a day of a seed by their likeness to it.
+
+    What happened leaves traces of several kinds: a call, a message, a photo. So only units of
+    another speaker or kind get something, and none of the seed's own thread, for which its
+    window has spoken.
+
+    Args:
+        corpus: The units.
+        seeds: The best units.
+        scores: Of the seeds.
+    """
+    found: dict[int, float] = {}
+    most = min(MOST_UNITS, max(20.0, MOST_SHARE * corpus.alive))
+    for seed in seeds:
+        near = _near(corpus, seed)
+        if len(near) > most:
+            continue
+        for index in near:
+            gain = scores[seed] * corpus.likeness(seed, index)
+            found[index] = found.get(index, 0.0) + gain
+    return found
+
+
+def _near(corpus: Corpus, seed: int) -> list[int]:
+    units, unit = corpus.units, corpus.units[seed]
+    if unit.stamp is None:
+        return []
+    day, thread = unit.stamp.toordinal(), corpus.thread_of.get(seed)
+    return [
+        index
+        for near in (day - 1, day, day + 1)
+        for index in corpus.days.get(near, ())
+        if (units[index].speaker, units[index].kind) != (unit.speaker, unit.kind)
+        and (thread is None or corpus.thread_of.get(index) != thread)
+    ]
+
+
+def neighbouring(
+    corpus: Corpus, evidence: Sequence[int], scores: Mapping[int, float], share: float
+) -> dict[int, float]:
+    """Score the neighbours of the evidence at a share of its own score.
+
+    Source: arXiv:2607.29377, support from neighbouring turns.
+    """
+    found: dict[int, float] = {}
+    for index in evidence:
+        for near in corpus.neighbours.get(index, ()):
+            found[near] = max(found.get(near, 0.0), share * scores[index])
+    return found

@@ -1,0 +1,267 @@
+"""The query path, pure: profile, route, two views, fusion, closure; the store comes after."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from zero_mem.recall import close, graph
+from zero_mem.recall.calibrate import fits
+from zero_mem.recall.configuration import DEFAULT, Configuration
+from zero_mem.recall.corpus import Corpus
+from zero_mem.recall.fuse import min_max, routed
+from zero_mem.recall.hierarchy import View, hierarchy, threaded
+from zero_mem.recall.levels import K1
+from zero_mem.recall.profile import Live, Question, read_question
+from zero_mem.recall.route import Route, route
+from zero_mem.recall.supersede import reordered, replaced
+
+Allowed = Callable[[int], bool]
+
+HEAD = 30
+"""How many of the best are compared with one another: as seeds, and as versions of a fact."""
+
+CANDIDATES = 200
+"""How many of the best the paper's two views exchange."""
+
+LEAST = 0.25
+"""A smaller share of the units that could gain by the graph is not worth its noise."""
+
+PAPER_SUPPORT = 0.5
+"""Of its score an evidence unit gives its neighbours, in the paper's closure."""
+
+
+def best(scores: Sequence[float], count: int, allowed: Allowed | None) -> list[int]:
+    """Give the indices of the highest scores above 0, the later one first among equals."""
+    found: Iterable[tuple[float, int]] = zip(scores, range(len(scores)), strict=True)
+    if allowed is not None:
+        found = (pair for pair in found if pair[0] > 0 and allowed(pair[1]))
+    return [index for score, index in heapq.nlargest(count, found) if score > 0]
+
+
+@dataclass(slots=True)
+class Ranking:
+    """The outcome of a query over a corpus.
+
+    `own` is how far each unit's own words match, and `highest` the largest share of what
+    the question's words could give that a unit has.
+    """
+
+    corpus: Corpus
+    question: Question
+    route: Route
+    view: View
+    scores: Sequence[float]
+    allowed: Allowed | None
+    highest: float
+    own: Sequence[float]
+
+    def order(self) -> Iterator[int]:
+        """Give the units that have a score, best first, newer ones first among equals."""
+        head = best(self.scores, HEAD, self.allowed)
+        yield from head
+        if len(head) == HEAD:
+            # Almost nobody asks for more than the head; who does, pays for sorting all.
+            yield from best(self.scores, len(self.scores), self.allowed)[HEAD:]
+
+    def score(self, index: int) -> float:
+        """Give a unit's score, above 0 and below 1, comparable within a namespace."""
+        highest = max(self.scores, default=0.0) or 1.0
+        return self.highest * self.scores[index] / highest
+
+    def parts(self, index: int) -> Mapping[str, float]:
+        """Give what each part added to a unit's score, or multiplied it with (`x part`)."""
+        added = {part: values[index] for part, values in self.view.added.items()}
+        factors = {f"x {part}": by[index] for part, by in self.view.factors.items() if index in by}
+        return {part: value for part, value in {**added, **factors}.items() if abs(value) > 1e-9}
+
+
+def rank(
+    corpus: Corpus,
+    text: str,
+    *,
+    config: Configuration = DEFAULT,
+    asked_at: datetime | None = None,
+    live: Live | None = None,
+    similarities: Mapping[int, float] | None = None,
+    allowed: Allowed | None = None,
+) -> Ranking:
+    """Rank the units of a corpus for a question.
+
+    Args:
+        corpus: The units.
+        text: The question.
+        config: The weights of the parts.
+        asked_at: When it is asked; relative times count from there.
+        live: The running conversation that it continues, if it does.
+        similarities: Of the units that have a vector, their cosine with the question.
+        allowed: Tells which units may be found.
+    """
+    phrases = config.phrases if config.dates else 1.0
+    question = read_question(corpus, text, asked_at=asked_at, live=live, phrases=phrases)
+    view = hierarchy(corpus, question, config, similarities)
+    ranking = Ranking(
+        corpus=corpus,
+        question=question,
+        route=route(question),
+        view=view,
+        scores=view.scores,
+        allowed=allowed,
+        highest=_best(corpus, question, view.raw),
+        own=view.added["own"],
+    )
+    if config.routed:
+        _fuse_views(ranking, config)
+    else:
+        _add_graph(ranking, config)
+        _add_closure(ranking, config)
+    _calibrate(ranking, config)
+    ranking.scores = view.scores
+    return ranking
+
+
+def _best(corpus: Corpus, question: Question, raw: float) -> float:
+    """Tell the highest share of the most that the words could give, between 0 and 1."""
+    if not question.terms:
+        return 0.5
+    absent = question.absent * corpus.idf("")
+    most = (sum(question.terms.values()) + absent) * (K1 + 1)
+    return min(max(raw / most, 0.01), 0.99) if most else 0.5
+
+
+def _heads(ranking: Ranking, count: int) -> dict[int, float]:
+    """Give the best units with their scores, the highest being 1."""
+    scores = ranking.view.scores
+    top = best(scores, count, ranking.allowed)
+    highest = scores[top[0]] if top else 1.0
+    return {index: scores[index] / highest for index in top}
+
+
+def _add_graph(ranking: Ranking, config: Configuration) -> None:
+    """Add what the graph finds, as far as units form no threads and stand for themselves.
+
+    It takes units that connect names: a fact about one name leads only to others about it.
+    """
+    corpus = ranking.corpus
+    if not (config.graph or config.bridges):
+        return
+    loose = 1.0
+    if threaded(corpus, config):
+        loose -= len(corpus.neighbours) / max(corpus.alive, 1)
+    if loose < LEAST or (config.gate and corpus.entities.connecting < LEAST):
+        return
+    _scale(ranking)
+    if config.graph:
+        prior = _heads(ranking, graph.SEEDS)
+        found = graph.ranked_by_graph(
+            corpus,
+            ranking.question,
+            prior,
+            config.gamma,
+            steps=config.activation,
+            allowed=ranking.allowed,
+        )
+        highest = max(found.values(), default=0.0) or 1.0
+        weight = loose * config.graph / highest
+        _add(ranking, "graph", {index: weight * value for index, value in found.items()})
+    if config.bridges:
+        best = _heads(ranking, graph.BRIDGE_SEEDS)
+        linked = graph.bridges(corpus, ranking.question, best, ranking.allowed)
+        weight = loose * config.bridges * max(ranking.view.scores, default=0.0)
+        _add(ranking, "bridge", {index: weight * value for index, value in linked.items()})
+
+
+def _scale(ranking: Ranking) -> None:
+    """Bring the highest score to 1, so that what is added weighs the same for every question."""
+    highest = max(ranking.view.scores, default=0.0)
+    if highest > 0:
+        ranking.view.scores = [score / highest for score in ranking.view.scores]
+
+
+def _add(ranking: Ranking, part: str, values: Mapping[int, float]) -> None:
+    dense = [0.0] * ranking.corpus.count
+    for index, value in values.items():
+        dense[index] = value
+    ranking.view.add(part, dense)
+
+
+def _add_closure(ranking: Ranking, config: Configuration) -> None:
+    corpus = ranking.corpus
+    if not config.closure or ranking.question.live or not threaded(corpus, config):
+        return
+    seeds = _heads(ranking, config.closure_seeds)
+    highest = max(ranking.view.scores, default=0.0)
+    found = close.same_days(corpus, list(seeds), seeds)
+    weight = config.closure * highest
+    _add(ranking, "closure", {index: weight * value for index, value in found.items()})
+
+
+def _fuse_views(ranking: Ranking, config: Configuration) -> None:
+    """Fuse the views as the paper does: rho for the routed one, then bounded support."""
+    corpus, question = ranking.corpus, ranking.question
+    prior = _heads(ranking, CANDIDATES)
+    by_graph = graph.exact(
+        corpus,
+        question,
+        graph.ranked_by_graph(
+            corpus,
+            question,
+            prior,
+            config.gamma,
+            steps=config.activation,
+            allowed=ranking.allowed,
+        ),
+    )
+    first, second = (by_graph, prior) if ranking.route == "relational" else (prior, by_graph)
+    fused = routed(first, second, config.rho)
+    scores = [0.0] * corpus.count
+    for index, value in fused.items():
+        scores[index] = value
+    ranking.view.factors.clear()
+    ranking.view.added = {"own": list(ranking.own), "hierarchy": _spread(corpus, min_max(prior)),
+                          "graph": _spread(corpus, min_max(by_graph))}  # fmt: skip
+    ranking.view.scores = scores
+    if config.closure:
+        _support(ranking, config)
+
+
+def _support(ranking: Ranking, config: Configuration) -> None:
+    """Let the main evidence's bridges and neighbours rise, below the evidence itself."""
+    evidence = _heads(ranking, config.items or config.closure_seeds)
+    near = close.neighbouring(ranking.corpus, list(evidence), evidence, PAPER_SUPPORT)
+    linked = graph.bridges(ranking.corpus, ranking.question, evidence, ranking.allowed)
+    for index in near.keys() | linked.keys():
+        support = max(near.get(index, 0.0), PAPER_SUPPORT * min(1.0, linked.get(index, 0.0)))
+        if index not in evidence and (ranking.allowed is None or ranking.allowed(index)):
+            ranking.view.scores[index] = max(ranking.view.scores[index], support)
+
+
+def _calibrate(ranking: Ranking, config: Configuration) -> None:
+    """Prefer, a little, evidence that holds the kind of value that the question wants."""
+    answer, units = ranking.question.answer, ranking.corpus.units
+    if config.calibration:
+        fitting = (i for i in _heads(ranking, HEAD) if fits(answer, units[i].text))
+        ranking.view.multiply("fit", dict.fromkeys(fitting, 1 + config.calibration))
+
+
+def _spread(corpus: Corpus, values: Mapping[int, float]) -> list[float]:
+    return [values.get(index, 0.0) for index in range(corpus.count)]
+
+
+def newest_first(
+    corpus: Corpus, order: Sequence[int], config: Configuration = DEFAULT
+) -> tuple[list[int], dict[int, int]]:
+    """Put newer versions of a fact above older ones among the first `HEAD` of an order.
+
+    Returns:
+        The order, and of each replaced unit the one that replaces it.
+    """
+    head = list(order[:HEAD])
+    if not config.supersede:
+        return list(order), {}
+    older = replaced([corpus.units[index] for index in head])
+    places = reordered(range(len(head)), older)
+    replacing = {head[old]: head[new] for old, new in older.items()}
+    return [*(head[place] for place in places), *order[HEAD:]], replacing
