@@ -85,7 +85,17 @@ TWINS = (
         target="Memory",
         target_module="zero_mem.memory",
         left_out=frozenset(
-            {"open", "close", "namespace", "subtree", "storage", "transaction", "scrub", "dense"}
+            {
+                "open",
+                "close",
+                "namespace",
+                "subtree",
+                "storage",
+                "transaction",
+                "scrub",
+                "dense",
+                "corpora",
+            }
         ),
     ),
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path as FilePath
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
@@ -19,7 +20,6 @@ from zero_mem.errors import BlockingCallWarning, InvalidInput, MissingExtra, Sto
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
-from zero_mem.recall.corpora import Corpora
 from zero_mem.space import Namespace
 from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
     from zero_mem.models.embedder import Embedder
+    from zero_mem.recall.corpora import Corpora
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -77,7 +78,6 @@ class Memory:
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
-        self.corpora = Corpora()
 
     @classmethod
     def open(
@@ -145,6 +145,14 @@ class Memory:
         if isinstance(self._tokens, str):
             self._tokens = tokenizer(self._tokens)
         return self._tokens
+
+    @cached_property
+    def corpora(self) -> Corpora:
+        """What recall keeps of namespaces between reads."""
+        # What ranks is loaded on first use.
+        from zero_mem.recall import corpora
+
+        return corpora.Corpora()
 
     @property
     def storage(self) -> Storage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeAlias
@@ -12,8 +12,8 @@ from zero_mem.errors import NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.policy.visibility import visibility_of
-from zero_mem.recall import search as searching
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
+from zero_mem.recall.request import Finding, Request, check_query, visible
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Hit, MemoryRecord, Page, Recall
 
@@ -52,23 +52,27 @@ class Past:
         """List the records that a filter matches, in the order they were first saved."""
         parsed = filters.parse(where)
         records = self._records.values()
-        return Page(items=tuple(r for r in records if searching.visible(r, parsed, self.moment)))
+        return Page(items=tuple(r for r in records if visible(r, parsed, self.moment)))
 
     def search(
         self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
     ) -> Hits:
         """Find records by their words, with the statistics of that moment."""
-        text, parsed = searching.check_query(query), filters.parse(where)
+        text, parsed = check_query(query), filters.parse(where)
         most = check_count(limit, "limit")
         request = self._request(text, parsed, own_words=True)
-        found = searching.search_listed(self._records.values(), request)
+        found = self._found(request)
         return [finding.hit for finding in islice(found, most)]
 
-    def _request(self, query: str, where: filters.Filter, *, own_words: bool) -> searching.Request:
+    def _found(self, request: Request) -> Iterator[Finding]:
+        # What ranks is loaded on first use.
+        from zero_mem.recall.search import search_listed
+
+        return search_listed(self._records.values(), request)
+
+    def _request(self, query: str, where: filters.Filter, *, own_words: bool) -> Request:
         moment = self.moment
-        return searching.Request(
-            query=query, where=where, now=moment, asked_at=moment, own_words=own_words
-        )
+        return Request(query=query, where=where, now=moment, asked_at=moment, own_words=own_words)
 
     def recall(
         self,
@@ -80,10 +84,10 @@ class Past:
         explain: bool = False,
     ) -> Recall:
         """Give what a recall would have given then, under the limits of today."""
-        text, parsed = searching.check_query(query), filters.parse(where)
+        text, parsed = check_query(query), filters.parse(where)
         most = limits_for(self._settings, "semantic", "").max_recall_items
         request = self._request(text, parsed, own_words=False)
-        found = searching.search_listed(self._records.values(), request)
+        found = self._found(request)
         return recalled(
             (one for one in found if self._shown(one.hit.record)),
             query=text,

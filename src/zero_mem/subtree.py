@@ -12,8 +12,8 @@ from zero_mem import filters
 from zero_mem.errors import InvalidInput
 from zero_mem.policy.limits import limits_for
 from zero_mem.policy.visibility import visibility_of
-from zero_mem.recall import search as searching
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
+from zero_mem.recall.request import Finding, Request, check_query, visible
 from zero_mem.storage.base import NamespaceRow, Transaction
 from zero_mem.types import Hit, MemoryRecord, Page, Path, Recall
 
@@ -70,7 +70,7 @@ class Subtree:
                 continue
             after = position if row.number == number else 0
             for stored in transaction.scan(row, where.equalities(), after=after):
-                if searching.visible(stored.record, where, now):
+                if visible(stored.record, where, now):
                     yield row.number, stored.position, stored.record
 
     def count(self, where: Mapping[str, Any] | None = None) -> int:
@@ -84,7 +84,7 @@ class Subtree:
         self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
     ) -> Hits:
         """Find live records by their words; each namespace scores by its own statistics."""
-        text, parsed = searching.check_query(query), filters.parse(where)
+        text, parsed = check_query(query), filters.parse(where)
         limit = check_count(limit, "limit")
         self._memory.flush()
         with self._memory.transaction() as transaction:
@@ -100,12 +100,13 @@ class Subtree:
         where: filters.Filter,
         *,
         own_words: bool,
-    ) -> Iterator[searching.Finding]:
+    ) -> Iterator[Finding]:
+        # What ranks is loaded on first use.
+        from zero_mem.recall.search import search
+
         now, corpora = self._memory.now(), self._memory.corpora
-        request = searching.Request(
-            query=text, where=where, now=now, asked_at=now, own_words=own_words
-        )
-        ranked = [searching.search(transaction, row, request, corpora) for row in rows]
+        request = Request(query=text, where=where, now=now, asked_at=now, own_words=own_words)
+        ranked = [search(transaction, row, request, corpora) for row in rows]
         return merge(*ranked, key=lambda finding: -finding.hit.score)
 
     def recall(
@@ -118,7 +119,7 @@ class Subtree:
         explain: bool = False,
     ) -> Recall:
         """Recall over all these namespaces; an id may stand for several records here."""
-        text, parsed = searching.check_query(query), filters.parse(where)
+        text, parsed = check_query(query), filters.parse(where)
         self._memory.flush()
         with self._memory.transaction() as transaction:
             rows = transaction.namespaces(self._prefix)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from zero_mem.errors import InvalidInput
-from zero_mem.recall.search import Finding
+from zero_mem.recall.request import Finding
 from zero_mem.text.compress import compress
 from zero_mem.text.fence import memory_line
 from zero_mem.text.tokens import Tokenizer

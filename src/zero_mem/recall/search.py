@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
 
-from zero_mem.errors import InvalidInput
-from zero_mem.filters import Filter
 from zero_mem.index.document import index_terms, searched_text
 from zero_mem.index.units import unit_of
-from zero_mem.recall.configuration import DEFAULT, Configuration
 from zero_mem.recall.corpora import Corpora, fits, units_of
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.lexical import StoredLexicon, rank
 from zero_mem.recall.pipeline import HEAD, Ranking, newest_first
 from zero_mem.recall.pipeline import rank as rank_units
 from zero_mem.recall.profile import Live
+from zero_mem.recall.request import Finding, Request, visible
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
 from zero_mem.text.segment import content_terms, fold
 from zero_mem.types import Hit, MemoryRecord
@@ -34,58 +29,6 @@ PREVIOUS = 4
 """How many turns before a live one are its context."""
 
 _REACH = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What is looked for.
-
-    Attributes:
-        query: Any text.
-        where: The filter; what it does not match is never found.
-        now: Expiry is judged at this moment.
-        asked_at: Relative times count from there.
-        config: The weights of the parts.
-        session: The running conversation whose next turn the query is; its own records are
-            not found, they are in the prompt.
-        speaker: Who says that turn.
-        own_words: Only records that hold a word of the query.
-        similarities: Of the records that have a vector (by position), the cosine with the query.
-    """
-
-    query: str
-    where: Filter
-    now: datetime
-    asked_at: datetime
-    config: Configuration = DEFAULT
-    session: str = ""
-    speaker: str = ""
-    own_words: bool = False
-    similarities: Mapping[int, float] | None = None
-
-
-class Finding(NamedTuple):
-    """A record found: what each part gave it, and the id of a newer version of its fact."""
-
-    hit: Hit
-    parts: Mapping[str, float]
-    superseded_by: str = ""
-
-
-def check_query(query: object) -> str:
-    """Accept a query that says something."""
-    if not isinstance(query, str):
-        raise InvalidInput(f"query is a string, not {type(query).__name__}")
-    if not query.strip():
-        raise InvalidInput("query is empty; use list() to read without one")
-    return query
-
-
-def visible(record: MemoryRecord, where: Filter, now: datetime) -> bool:
-    """Tell whether a read shows a record: live unless the filter names a state."""
-    if not where.names_state and (record.state != "active" or record.expired(now)):
-        return False
-    return where.matches(record, now)
 
 
 def search(

@@ -16,10 +16,9 @@ from zero_mem.operations.requests import check_moment, check_text
 from zero_mem.operations.rules import missing
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.policy.visibility import visibility_of
-from zero_mem.recall import search as searching
 from zero_mem.recall.configuration import Configuration, configuration
-from zero_mem.recall.read import read
 from zero_mem.recall.render import DEFAULT_BUDGET, Lines, check_count, named, recalled
+from zero_mem.recall.request import Finding, Request, check_query, visible
 from zero_mem.space.view import View
 from zero_mem.storage.base import NamespaceRow
 from zero_mem.storage.times import to_micros
@@ -85,7 +84,7 @@ class Reads(View):
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             stored = transaction.scan(row, parsed.equalities(), after=after) if row else iter(())
-            shown = (s for s in stored if searching.visible(s.record, parsed, now))
+            shown = (s for s in stored if visible(s.record, parsed, now))
             found = list(islice(shown, limit + 1))
         following = f"p{found[limit - 1].position}" if len(found) > limit else None
         return Page(items=tuple(s.record for s in found[:limit]), next_cursor=following)
@@ -104,7 +103,7 @@ class Reads(View):
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             stored = transaction.scan(row, parsed.equalities()) if row else iter(())
-            return sum(searching.visible(s.record, parsed, now) for s in stored)
+            return sum(visible(s.record, parsed, now) for s in stored)
 
     def search(self, query: str, *, where: Where | None = None, limit: int = 10) -> Hits:
         """Find live records by their words, best first.
@@ -114,16 +113,17 @@ class Reads(View):
             where: A filter; one that names a state reads that state instead.
             limit: Most hits.
         """
+        # What ranks is loaded on first use: most of an import's time would go there.
+        from zero_mem.recall.search import search as search_namespace
+
         limit = check_count(limit, "limit")
-        text, parsed = searching.check_query(query), filters.parse(where)
+        text, parsed = check_query(query), filters.parse(where)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             if row is None:
                 return []
-            request = searching.Request(
-                query=text, where=parsed, now=now, asked_at=now, own_words=True
-            )
-            found = searching.search(transaction, row, request, self._memory.corpora)
+            request = Request(query=text, where=parsed, now=now, asked_at=now, own_words=True)
+            found = search_namespace(transaction, row, request, self._memory.corpora)
             return [finding.hit for finding in islice(found, limit)]
 
     def recall(
@@ -157,8 +157,10 @@ class Reads(View):
         Returns:
             Items best first; hidden memories are never among them.
         """
+        from zero_mem.recall.search import search as search_namespace
+
         config = configuration(profile)
-        text, parsed = searching.check_query(query), filters.parse(where)
+        text, parsed = check_query(query), filters.parse(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         most = config.items if limit is None else check_count(limit, "limit")
@@ -170,7 +172,7 @@ class Reads(View):
             if row is None:
                 return Lines(tokens, self._memory.tokenizer).recall([], explain=explain)
             moment = now if asked is None else max(asked, now)
-            request = searching.Request(
+            request = Request(
                 query=text,
                 where=parsed,
                 now=moment,
@@ -180,7 +182,7 @@ class Reads(View):
                 speaker=live[1],
                 similarities=near.scores if near else None,
             )
-            found = searching.search(transaction, row, request, self._memory.corpora)
+            found = search_namespace(transaction, row, request, self._memory.corpora)
             recall = recalled(
                 (one for one in found if _shown(row, one.hit.record)),
                 query=text,
@@ -225,7 +227,7 @@ class Reads(View):
             else:
                 hit = Hit(memory_id=identity, score=1.0, record=record)
                 lines.add(
-                    searching.Finding(hit, {}),
+                    Finding(hit, {}),
                     threshold=_limits(row, record).compaction_threshold,
                     query="",
                 )
@@ -254,6 +256,8 @@ class Reads(View):
             NotFound: No such record.
             InvalidInput: The choice does not fit the body; the message says what is there.
         """
+        from zero_mem.recall.read import read
+
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         return read(
             self.get(memory_id),

@@ -22,7 +22,7 @@ from zero_mem.operations.requests import (
 )
 from zero_mem.operations.rules import missing
 from zero_mem.operations.tasks import renew_task
-from zero_mem.recall.search import visible
+from zero_mem.recall.request import visible
 from zero_mem.space.view import View
 from zero_mem.types import UNSET, Body, MemoryReceipt, Source, Unset, preview
 
