@@ -7,8 +7,15 @@ import json
 
 import pytest
 
-from zero_mem.controller.definitions import PREAMBLE, READ_TOOL, read_definition
+from zero_mem.controller.definitions import (
+    MEMORY_TOOLS,
+    PREAMBLE,
+    READ_TOOL,
+    memory_definitions,
+    read_definition,
+)
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.places import tool_name
 from zero_mem.recall.select import select
 from zero_mem.text.tokens import tokenizer
 
@@ -21,6 +28,14 @@ def test_the_definition_costs_at_most_150_tokens(wire_format: WireFormat) -> Non
     counter = tokenizer("o200k")
     assert counter.exact
     assert counter.count(json.dumps(read_definition(wire_format))) <= 150
+
+
+@pytest.mark.req("ledger:columns", "controller:offload")
+@pytest.mark.parametrize("wire_format", FORMATS)
+def test_all_definitions_cost_at_most_350_tokens(wire_format: WireFormat) -> None:
+    definitions = memory_definitions(wire_format)
+    assert tuple(map(tool_name, definitions)) == MEMORY_TOOLS
+    assert tokenizer("o200k").count(json.dumps(definitions)) <= 350
 
 
 @pytest.mark.req("ledger:columns", "controller:offload")
@@ -44,7 +59,7 @@ def test_each_vendor_gets_its_own_schema() -> None:
 def test_its_arguments_are_the_choices_of_a_read() -> None:
     offered = set(read_definition("anthropic")["input_schema"]["properties"])
     choices = set(inspect.signature(select).parameters) - {"body"}
-    assert offered == choices | {"id", "budget"}
+    assert offered == choices | {"id", "query", "budget", "page"}
 
 
 @pytest.mark.req("controller:offload")

@@ -16,6 +16,7 @@ from zero_mem.types import UNSET, Blob, Json, MemoryReceipt, MemoryRecord
 
 if TYPE_CHECKING:
     from zero_mem.aio import AsyncMemory
+    from zero_mem.conversation import MemoryController
     from zero_mem.runtime import ZeroMemRuntime
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Blob",
     "Json",
     "Memory",
+    "MemoryController",
     "MemoryReceipt",
     "MemoryRecord",
     "MemoryStore",
@@ -31,7 +33,11 @@ __all__ = [
     "ZeroMemRuntime",
 ]
 
-_LAZY = {"AsyncMemory": "zero_mem.aio", "ZeroMemRuntime": "zero_mem.runtime"}
+_LAZY = {
+    "AsyncMemory": "zero_mem.aio",
+    "MemoryController": "zero_mem.conversation",
+    "ZeroMemRuntime": "zero_mem.runtime",
+}
 
 
 def __getattr__(name: str) -> Any:

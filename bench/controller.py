@@ -1,0 +1,249 @@
+"""What the controller costs in tokens, and that it never changes a sent prefix.
+
+    python bench/controller.py [DATA_FOLDER] [--json out.json] [--markdown out.md]
+
+Tokens are exact o200k counts. With a data folder every tau-bench run is sent call by call, the
+store closed and opened and the model switched at a random turn of each (seed 7), and what was
+inserted is compared with the offloader that `bench/coverage.py` measures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from zero_mem import Memory, MemoryController, handles
+from zero_mem.controller.core import Offloader
+from zero_mem.controller.definitions import PREAMBLE, READ_TOOL, memory_definitions
+from zero_mem.controller.messages import Message
+from zero_mem.controller.wire.openai_chat import render_chat
+from zero_mem.replay.transcripts import read
+from zero_mem.text.tokens import tokenizer
+
+RUNS = "raw/taubench_airline.openai_chat.jsonl.gz"
+QUESTION = "Which orders are late?"
+TOKENS = tokenizer("o200k")
+SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure; `bound` is what it must keep to, "" where it is only shown."""
+
+    name: str
+    figure: float
+    unit: str
+    bound: str = ""
+    met: bool = True
+
+
+def at_most(name: str, figure: float, bound: float, unit: str = "tokens") -> Row:
+    return Row(name=name, figure=figure, unit=unit, bound=f"<= {bound:g}", met=figure <= bound)
+
+
+def orders(count: int = 200) -> list[dict[str, Any]]:
+    """Rows of which two are late."""
+    return [
+        {
+            "order_id": f"ORD-{i:05d}",
+            "customer": f"cust_{i * 7 % 97}",
+            "status": "late" if i in (17, 121) else "on time",
+            "total": 17.5 + i,
+        }
+        for i in range(count)
+    ]
+
+
+def after_one_call(body: str) -> dict[str, Any]:
+    """A chat request whose one tool result is `body`."""
+    function = {"name": "list_orders", "arguments": "{}"}
+    call = {"id": "c1", "type": "function", "function": function}
+    return {
+        "model": "m-1",
+        "messages": [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": body},
+        ],
+    }
+
+
+def inserted(controller: MemoryController, body: str) -> str:
+    prepared = controller.prepare(after_one_call(body), "openai_chat")
+    return str(prepared["messages"][-1]["content"])
+
+
+def fixed_costs() -> Iterator[Row]:
+    """The definitions and the preamble, which stand in every request."""
+    for wire_format in ("openai_chat", "openai_responses", "anthropic"):
+        text = json.dumps(memory_definitions(wire_format))
+        yield at_most(f"definitions, {wire_format}", TOKENS.count(text), 350)
+    yield at_most("preamble", TOKENS.count(PREAMBLE), 120)
+
+
+def question(memory: Memory, bound: int | None, **options: Any) -> Row:
+    """One question about rows of a 200-row result: all that it puts into the prompt."""
+    rows = orders()
+    name = ", ".join(f"{key} {value}" for key, value in options.items())
+    controller = MemoryController(memory.namespace("rows"), conversation=name, **options)
+    shown = inserted(controller, json.dumps(rows))
+    memory_id = handles.find(shown)[0].references[0].memory_id
+    arguments = {"id": memory_id, "rows": {"status": "late"}}
+    answer = controller.run_memory_call(READ_TOOL, arguments)
+    found = [json.loads(line.partition(": ")[2]) for line in answer.splitlines()[1:]]
+    exact = found == [row for row in rows if row["status"] == "late"]
+    spent = sum(map(TOKENS.count, (QUESTION, shown, READ_TOOL, json.dumps(arguments), answer)))
+    title = f"200 rows, one question ({name}), rows {'exact' if exact else 'WRONG'}"
+    if bound is None:
+        return Row(name=title, figure=spent, unit="tokens", met=exact)
+    row = at_most(title, spent, bound)
+    return Row(**{**asdict(row), "met": row.met and exact})
+
+
+def passing(memory: Memory) -> Row:
+    """A body of 24,000 tokens from one tool to another: in (receipt) and out (handle)."""
+    body = "\n".join(f"line {number} of a long page, nothing else" for number in range(2500))
+    controller = MemoryController(
+        memory.namespace("pass"), conversation="pass", share=SHARE, max_extract=0
+    )
+    shown = inserted(controller, body)
+    handle = handles.render(handles.find(shown)[0].references[0].memory_id)
+    arguments = json.dumps({"body": handle})
+    function = {"name": "store", "arguments": arguments}
+    call = {"id": "c2", "type": "function", "function": function}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    turn = controller.absorb({"choices": [{"message": message}]}, "openai_chat")
+    executed = turn.response["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]
+    intact = json.loads(executed) == {"body": body}
+    row = at_most(
+        f"passing {TOKENS.count(body):,} tokens on, body {'intact' if intact else 'WRONG'}",
+        TOKENS.count(shown) + TOKENS.count(arguments),
+        40,
+    )
+    return Row(**{**asdict(row), "met": row.met and intact})
+
+
+def prefixes(runs: Sequence[Sequence[Message]], folder: Path) -> Iterator[Row]:
+    """Send every run call by call, with a restart and a model switch at a random turn."""
+    chosen = random.Random(7)
+    kept = calls = same = results = 0
+    seconds: list[float] = []
+    for number, messages in enumerate(runs):
+        url = f"sqlite:///{folder}/{number}.db"
+        turns = [i for i, message in enumerate(messages) if message.role == "assistant"]
+        restart = chosen.choice(turns)
+        sent: list[str] = []
+        memory = Memory.open(url, durability="normal")
+        controller = MemoryController(memory.namespace("run"), conversation="run", share=SHARE)
+        for stop in turns:
+            if stop == restart:
+                memory.close()
+                memory = Memory.open(url, durability="normal")
+                space = memory.namespace("run")
+                controller = MemoryController(space, conversation="run", share=SHARE)
+            model = "m-1" if stop < restart else "m-2"
+            request = {"model": model, "messages": render_chat(messages[:stop])}
+            start = time.perf_counter()
+            prepared = controller.prepare(request, "openai_chat")
+            seconds.append(time.perf_counter() - start)
+            now = [json.dumps(message) for message in prepared["messages"]]
+            kept += now[: len(sent)] == sent
+            calls += 1
+            sent = now
+        shown = [m["content"] for m in map(json.loads, sent) if m["role"] == "tool"]
+        expected = offloaded(messages[: turns[-1]])
+        same += sum(one == other for one, other in zip(shown, expected, strict=True))
+        results += len(expected)
+        memory.close()
+    yield Row(
+        name=f"prefix unchanged over {calls:,} calls of {len(runs)} runs",
+        figure=kept / calls,
+        unit="share",
+        bound="= 1",
+        met=kept == calls,
+    )
+    yield Row(
+        name=f"inserted as the measured offloader does, {results:,} results",
+        figure=same / results,
+        unit="share",
+        bound="= 1",
+        met=same == results,
+    )
+    yield Row(
+        name="prepare, median and decisions included",
+        figure=1000 * statistics.median(seconds),
+        unit="ms",
+    )
+
+
+def offloaded(messages: Sequence[Message]) -> list[str]:
+    """What the bare core inserts for each result; an empty one is no memory."""
+    core = Offloader(share=SHARE, tokenizer=TOKENS)
+    texts: list[str] = []
+    saved = 0
+    for message in messages:
+        if message.role != "tool":
+            core.observe(message)
+        elif message.text.strip():
+            saved += 1
+            texts.append(core.insert(message, str(saved)).text)
+        else:
+            core.adopt(message, message.text)
+            texts.append(message.text)
+    return texts
+
+
+def table(rows: Sequence[Row], command: str) -> str:
+    """Write the rows as Markdown."""
+    lines = [
+        f"`{command}` (Python {platform.python_version()})",
+        "",
+        "| what | figure | unit | bound | met |",
+        "|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row.name} | {row.figure:,.4g} | {row.unit} | {row.bound} "
+        f"| {'yes' if row.met else 'NO'} |"
+        for row in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("data", type=Path, nargs="?")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    given = parser.parse_args()
+    with Memory.open("memory://") as memory, tempfile.TemporaryDirectory() as name:
+        rows = [
+            *fixed_costs(),
+            question(memory, 250, share=0.1),
+            question(memory, 250, share=0.25, max_extract=100),
+            question(memory, None, share=0.25),
+            passing(memory),
+        ]
+        if given.data:
+            runs = [transcript.messages for transcript in read(given.data / RUNS).transcripts]
+            rows += prefixes(runs, Path(name))
+    written = table(rows, " ".join(["python", *sys.argv]))
+    print(written)
+    if given.json:
+        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
+    if given.markdown:
+        given.markdown.write_text(written)
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

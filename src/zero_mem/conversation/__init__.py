@@ -1,0 +1,10 @@
+"""Conversations with a model, tied to a namespace: the controller and its clients."""
+
+from __future__ import annotations
+
+from zero_mem.controller.references import ReferencePolicy
+from zero_mem.conversation.clients import with_memory
+from zero_mem.conversation.controller import MemoryController
+from zero_mem.conversation.outputs import Absorbed
+
+__all__ = ["Absorbed", "MemoryController", "ReferencePolicy", "with_memory"]

@@ -1,0 +1,169 @@
+"""Random conversations: prompts only grow, whatever happens in between, and stay valid."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conversations import FIELD, FORMATS, request, response, results, turn, user
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zero_mem import Memory, MemoryController
+from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.sites import splice
+
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=5), st.dictionaries(st.text(max_size=6), inner, max_size=5)
+    ),
+    max_leaves=20,
+)
+tables = st.builds(
+    lambda n, word: [{"id": f"{word}-{i}", "state": "open", "note": word * 9} for i in range(n)],
+    st.integers(0, 30),
+    st.sampled_from(["order", "退款", "[memo:1] save (x)"]),
+)
+bodies = st.one_of(
+    values.map(json.dumps),
+    tables.map(lambda rows: json.dumps(rows, ensure_ascii=False)),
+    st.text(max_size=200),
+    st.text("ab \n[memo:1]", max_size=2000),
+)
+said = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
+call_ids = st.sampled_from(["", "c1", "c2", "c3", "x" * 1500])
+named_calls = st.tuples(st.sampled_from(["orders", "read"]), values)
+calls = st.dictionaries(call_ids, named_calls, max_size=3)
+turns = st.lists(st.tuples(said, calls, st.lists(bodies, min_size=3, max_size=3)), max_size=6)
+
+
+def conversation(wire_format: WireFormat, drawn: Any) -> list[list[Any]]:
+    """The items of each turn: what the user says, what the model does, what its tools give."""
+    steps = []
+    for text, made, texts in drawn:
+        named = {call: (tool, {"q": given}) for call, (tool, given) in made.items()}
+        answers = results(wire_format, **dict(zip(named, texts, strict=False))) if named else []
+        steps.append([user(text), *turn(wire_format, "ok", **named), *answers])
+    return steps
+
+
+def shape(body: Mapping[str, Any], wire_format: WireFormat) -> Any:
+    """A body without the texts of its results: what an edit must leave as it is."""
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, list):
+            return [bare(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        is_result = value.get("role") == "tool" or "tool_use_id" in value
+        is_result = is_result or value.get("type") == "function_call_output"
+        hidden = ("content", "output") if is_result else ()
+        return {k: bare(v) for k, v in value.items() if k not in hidden}
+
+    listed = [bare(item) for item in body[FIELD[wire_format]]]
+    return [item for item in listed if item.get("role") != "system"]
+
+
+@pytest.mark.req("controller:offload", "controller:safe")
+@pytest.mark.parametrize("wire_format", FORMATS)
+@given(drawn=turns, restart=st.integers(0, 6), share=st.sampled_from([0.05, 0.25, 1.0]))
+@settings(max_examples=40)
+def test_no_turn_changes_what_was_sent_before(
+    wire_format: WireFormat, drawn: Any, restart: int, share: float
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder) / 'agent.db'}"
+        memory = Memory.open(url, durability="normal")
+        items: list[Any] = []
+        sent: list[str] = []
+        try:
+            for number, step in enumerate(conversation(wire_format, drawn)):
+                if number == restart:
+                    memory.close()
+                    memory = Memory.open(url, durability="normal")
+                items += step
+                subject = MemoryController(memory.namespace("a"), conversation="c", share=share)
+                model = "m-1" if number < restart else "m-2"
+                given = request(wire_format, *items)
+                prepared = subject.prepare({**given, "model": model}, wire_format)
+                now = [json.dumps(item) for item in prepared[FIELD[wire_format]]]
+                assert now[: len(sent)] == sent
+                assert shape(prepared, wire_format) == shape(given, wire_format)
+                sent = now
+        finally:
+            memory.close()
+
+
+written = st.one_of(
+    st.sampled_from(["[memo:1]", "[memo:1#/0/id]", "[memo:2]", "[memo:1,2]", "see [memo:1] 退"]),
+    said,
+)
+arguments = st.dictionaries(said, st.one_of(written, st.lists(written, max_size=3)), max_size=3)
+
+
+@pytest.mark.req("controller:by-reference", "controller:safe")
+@pytest.mark.parametrize("wire_format", FORMATS)
+@given(text=written, made=arguments)
+@settings(max_examples=60)
+def test_what_comes_back_is_what_the_provider_produced(
+    wire_format: WireFormat, text: str, made: dict[str, Any]
+) -> None:
+    space = Memory.open("memory://").namespace("a")
+    space.save(json.dumps([{"id": "A-1"}]), kind="tool_result")
+    space.save("a plain body", kind="tool_result")
+    subject = MemoryController(space, conversation="c")
+    subject.show("1", "2")
+    own = turn(wire_format, text, c1=("orders", made))
+    seen = subject.absorb(response(wire_format, own), wire_format).response
+    if wire_format == "openai_chat":
+        back = [seen["choices"][0]["message"]]
+    elif wire_format == "openai_responses":
+        back = seen["output"]
+    else:
+        back = [{"role": "assistant", "content": seen["content"]}]
+    given = request(wire_format, user("go"), *back, results(wire_format, c1="done"))
+    prepared = MemoryController(space, conversation="c").prepare(given, wire_format)
+    listed = [item for item in prepared[FIELD[wire_format]] if item.get("role") != "system"]
+    assert json.dumps(listed[1 : 1 + len(own)]) == json.dumps(own)
+
+
+names = st.sampled_from(["role", "type", "content", "text", "id", "name", "arguments", "output"])
+words = st.sampled_from(["user", "tool", "tool_use", "message", "memory_read", "[memo:1]", "c1"])
+junk = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), words),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(names, inner, max_size=5)),
+    max_leaves=30,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every path into a body."""
+    inside: list[tuple[Any, Any]] = list(value.items()) if isinstance(value, dict) else []
+    inside += enumerate(value) if isinstance(value, list) else []
+    return [path, *(deep for step, each in inside for deep in places(each, (*path, step)))]
+
+
+@pytest.mark.req("controller:safe")
+@pytest.mark.parametrize("wire_format", FORMATS)
+@given(data=st.data(), wrong=junk)
+@settings(max_examples=100)
+def test_what_no_provider_would_take_passes_without_an_error(
+    wire_format: WireFormat, data: st.DataObject, wrong: Any
+) -> None:
+    subject = MemoryController(Memory.open("memory://").namespace("a"), conversation="c")
+    made = turn(wire_format, "see [memo:1]", c1=("orders", {"q": "[memo:1]"}))
+    for body in (
+        request(wire_format, user("go"), *made, results(wire_format, c1="[memo:1] " * 99)),
+        response(wire_format, made),
+    ):
+        place = data.draw(st.sampled_from(places(body)[1:]))
+        broken = splice(body, {place: wrong})
+        before = json.dumps(broken)
+        subject.prepare(broken, wire_format)
+        subject.absorb(broken, wire_format)
+        assert json.dumps(broken) == before
