@@ -11,6 +11,7 @@ import pytest
 from zero_mem import Json, Memory, ZeroMemRuntime
 from zero_mem.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from zero_mem.space import Namespace
+from zero_mem.testing.audit import faults
 from zero_mem.testing.fakes import START, FakeClock
 
 
@@ -369,3 +370,14 @@ def test_a_purge_reaches_the_bytes_of_the_file(tmp_path: Path) -> None:
     assert MARK.encode() not in files
     assert b"zebra" not in files
     assert b"filler" in files
+
+
+@pytest.mark.req("history:rollback", "history:journal")
+def test_an_expired_key_holder_goes_back_in_one_step(space: Namespace, clock: FakeClock) -> None:
+    space.save("v1", kind="user_pref", key="k", expires_in=60)
+    space.update(1, content="v2")
+    clock.advance(60)
+    space.rollback(1, to_version=1)
+    versions = [(entry.operation, entry.version) for entry in space.history(1)]
+    assert versions == [("save", 1), ("update", 2), ("rollback", 3)]
+    assert faults(space.memory.storage) == []

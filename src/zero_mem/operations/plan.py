@@ -317,12 +317,16 @@ class Plan(Draft):
     ) -> MemoryReceipt:
         memory_id = current.record.memory_id
         if target.dedupe is not None:
-            holder = self._unexpired_holder(target.record.kind, target.dedupe)
+            key = (target.record.kind, target.dedupe)
+            holder = self.holder(*key)
+            # Its own expired life is no rival, and must not end under this change.
             if holder is not None and holder.record.memory_id != memory_id:
-                raise Conflict(
-                    f"memory {memory_id} can't become active: its key belongs to memory "
-                    f"{holder.record.memory_id}"
-                )
+                holder = self._unexpired_holder(*key)
+                if holder is not None:
+                    raise Conflict(
+                        f"memory {memory_id} can't become active: its key belongs to memory "
+                        f"{holder.record.memory_id}"
+                    )
         record = self._next(current, target.record, state="active")
         if current.record.state != "active":
             self._make_room(record)
