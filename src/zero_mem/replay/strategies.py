@@ -397,7 +397,7 @@ NOT_RUN: Final = (
     LeftOut(
         strategy="vector_rag",
         title="Vector RAG",
-        reason="it needs an embedding model, which the extra 'dense' will bring",
+        reason="it needs an embedding model; replay has no strategy for one yet",
     ),
 )
 
