@@ -68,8 +68,7 @@ def parse(
 
 def read_messages(draft: Draft, messages: Iterable[Any], lines: Sequence[int] = ()) -> None:
     """Read a list of messages into a draft."""
-    for index, message in enumerate(messages):
-        draft.at(f"message {index + 1}", lines[index] if index < len(lines) else draft.line)
+    for message in draft.each("message", messages, lines):
         read_message(draft, message)
 
 

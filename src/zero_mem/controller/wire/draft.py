@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -71,6 +71,12 @@ class Draft:
     def at(self, record: str, line: int = 0) -> None:
         """Say which record is read now, for the defects and messages that follow."""
         self.record, self.line = record, line
+
+    def each(self, what: str, items: Iterable[Any], lines: Sequence[int]) -> Iterator[Any]:
+        """Go through a run's items, each named for the defects that it may have."""
+        for index, item in enumerate(items):
+            self.at(f"{what} {index + 1}", lines[index] if index < len(lines) else self.line)
+            yield item
 
     def defect(self, problem: str) -> None:
         """Note that something in the current record could not be read as it stands."""

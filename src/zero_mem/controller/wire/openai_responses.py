@@ -51,8 +51,7 @@ def parse(
 def read_messages(draft: Draft, items: Iterable[Any], lines: Sequence[int] = ()) -> None:
     """Read a list of items into a draft; it begins with a new LLM call."""
     produced: int | None = None
-    for index, item in enumerate(items):
-        draft.at(f"item {index + 1}", lines[index] if index < len(lines) else draft.line)
+    for item in draft.each("item", items, lines):
         produced = _read_item(draft, item, produced)
 
 
