@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from postgres_server import NoServer, Server, empty, new_database, refuse_or_skip
 
 from zero_mem import Memory
 from zero_mem.space import Namespace
@@ -50,6 +51,25 @@ def memory(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> 
 @pytest.fixture
 def space(memory: Memory) -> Namespace:
     return memory.namespace("acme", "alice")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """Run a PostgreSQL for this process's tests; it forgets a crash, see `postgres_server.QUICK`."""
+    try:
+        server = Server.made()
+    except NoServer as error:
+        refuse_or_skip(error)
+    new_database(server, "store")
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> str:
+    """Give the URL of a database whose store, if there is one, is empty."""
+    empty(postgres, "store")
+    return postgres.url("store", "app")
 
 
 @pytest.fixture

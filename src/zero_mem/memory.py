@@ -95,11 +95,12 @@ class Memory:
         """Open a store, making it where there is none.
 
         Args:
-            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`; by default
-                the environment's ZERO_MEM_URL, else the file that `default_path` gives.
+            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`,
+                `postgresql://user@host/database` (extra `postgres`); by default the
+                environment's ZERO_MEM_URL, else the file that `default_path` gives.
             clock: Gives the current time as an aware datetime; the system's by default.
-            durability: "full" or "normal"; see `SQLiteStorage`.
-            create: False refuses a file that is not there.
+            durability: "full" or "normal"; see `SQLiteStorage` and `PostgresStorage`.
+            create: False refuses a store that is not there.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
             embedder: Makes recall dense too: an `Embedder`, or a name that
@@ -108,7 +109,7 @@ class Memory:
 
         Raises:
             InvalidInput: The URL names no store this version knows, or the name no embedder.
-            MissingExtra: What the embedder needs is not installed.
+            MissingExtra: What the embedder or the store needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
         """
         if url is None:
@@ -317,9 +318,11 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         return MemoryStorage()
     if separator and scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:"):
         return _sqlite(rest[1:], durability, create)
+    if separator and scheme in ("postgresql", "postgres"):
+        return _postgres(url, durability, create)
     raise InvalidInput(
-        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
-        "or memory://"
+        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db, "
+        "memory:// or postgresql://user@host/database"
     )
 
 
@@ -328,6 +331,13 @@ def _sqlite(path: str, durability: str, create: bool) -> Storage:
     from zero_mem.storage.sqlite import SQLiteStorage
 
     return SQLiteStorage(path, durability=durability, create=create)
+
+
+def _postgres(url: str, durability: str, create: bool) -> Storage:
+    # Imported here: it needs an extra.
+    from zero_mem.storage.postgres import PostgresStorage
+
+    return PostgresStorage(url, durability=durability, create=create)
 
 
 def _make_folder(folder: FilePath) -> None:

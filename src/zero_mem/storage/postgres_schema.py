@@ -1,0 +1,126 @@
+"""The schema of a PostgreSQL store: whether it is there, making it, and bringing it up to date.
+
+One process migrates at a time (an advisory lock); a step waits for the locks of a table only a
+moment and is tried again, so that it never makes readers and writers queue behind it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path as FilePath
+
+import psycopg
+
+from zero_mem.errors import MigrationNeeded, StoreCorrupt, StoreUnavailable
+from zero_mem.storage.postgres_server import Connection, Server, is_named, translated
+
+SCHEMA_VERSION = 1
+PARTITIONS = 16
+"""Hash partitions of each large table."""
+
+LOCK_MILLISECONDS = 2000
+"""How long a step of a migration waits for a table while others wait behind it."""
+
+TRIES = 30
+
+_MIGRATIONS = FilePath(__file__).with_name("migrations") / "postgres"
+_MISSING = ("42P01", "3F000")  # no such table, no such schema
+
+
+def prepare(server: Server, *, create: bool, origin: str = "") -> tuple[str, str]:
+    """Check the store, make or migrate it, and give its origin and the server's durability.
+
+    Args:
+        server: The database.
+        create: False refuses a database that holds no store.
+        origin: The origin that a new store is given; a random one by default.
+
+    Raises:
+        StoreUnavailable: There is no store, or it can't be reached or changed.
+        StoreCorrupt: The schema holds something else.
+        MigrationNeeded: A newer version wrote it.
+    """
+    with translated(server.name), server.connect() as connection:
+        connection.autocommit = True
+        version = _version(server, connection)
+        if version == 0 and not create:
+            raise StoreUnavailable(
+                f"{server.name}: there is no store in the schema {server.schema}; "
+                "save something to make one"
+            )
+        if version < SCHEMA_VERSION:
+            _migrate(server, connection, origin or secrets.token_hex(8))
+        return _facts(server, connection)
+
+
+def _version(server: Server, connection: Connection) -> int:
+    sql = f"SELECT value FROM {server.schema}.store WHERE name = 'version'"
+    try:
+        found = connection.execute(sql.encode()).fetchone()
+    except psycopg.ProgrammingError as error:
+        if is_named(error, *_MISSING):
+            return 0
+        raise
+    version = int(found[0]) if found else 0
+    if version > SCHEMA_VERSION:
+        raise MigrationNeeded(
+            f"{server.name}: written by a newer Zero-Mem (schema {version}; this one knows "
+            f"{SCHEMA_VERSION}); upgrade zero-mem to open it"
+        )
+    return version
+
+
+def _facts(server: Server, connection: Connection) -> tuple[str, str]:
+    sql = f"SELECT value FROM {server.schema}.store WHERE name = 'origin'"
+    origin = connection.execute(sql.encode()).fetchone()
+    synchronous = connection.execute(b"SHOW synchronous_commit").fetchone()
+    assert origin is not None
+    assert synchronous is not None
+    return str(origin[0]), str(synchronous[0])
+
+
+def _migrate(server: Server, connection: Connection, origin: str) -> None:
+    for _ in range(TRIES):
+        try:
+            with connection.transaction():
+                _step(server, connection, origin)
+            return
+        except psycopg.errors.LockNotAvailable:
+            continue
+        except psycopg.errors.DuplicateTable as error:
+            raise StoreCorrupt(
+                f"{server.name}: the schema {server.schema} holds tables of something else; "
+                "name another one in the URL (?schema=…)"
+            ) from error
+    raise StoreUnavailable(
+        f"{server.name}: a table stays locked while the store's schema is brought up to date; "
+        "end long transactions and open the store again"
+    )
+
+
+def _step(server: Server, connection: Connection, origin: str) -> None:
+    """Run every migration that is missing, in one transaction."""
+    connection.execute(
+        b"SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"zero-mem {server.schema}",)
+    )
+    connection.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
+    with connection.transaction():
+        # Another process may have been first.
+        current = _savepoint_version(server, connection)
+    if current == 0:
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {server.schema}".encode())
+    for script in sorted(_MIGRATIONS.glob("*.sql"))[current:]:
+        sql = script.read_text("utf-8").format(schema=server.schema, partitions=PARTITIONS)
+        connection.execute(sql.encode())
+    note = f"INSERT INTO {server.schema}.store VALUES (%s, %s) ON CONFLICT (name) DO "
+    connection.execute(f"{note} NOTHING".encode(), ("origin", origin))
+    connection.execute(
+        f"{note} UPDATE SET value = EXCLUDED.value".encode(), ("version", str(SCHEMA_VERSION))
+    )
+
+
+def _savepoint_version(server: Server, connection: Connection) -> int:
+    there = connection.execute(
+        b"SELECT to_regclass(%s) IS NOT NULL", (f"{server.schema}.store",)
+    ).fetchone()
+    return _version(server, connection) if there and there[0] else 0
