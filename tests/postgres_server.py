@@ -198,7 +198,7 @@ class Server:
 
     def remove(self) -> None:
         """End the server and remove its data."""
-        self.stop()
+        self.kill()
         shutil.rmtree(self.home)
 
     def promote(self) -> None:

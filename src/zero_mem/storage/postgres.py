@@ -29,7 +29,11 @@ from zero_mem.storage.base import (
 from zero_mem.storage.codec import encode_body
 from zero_mem.storage.postgres_erasing import PostgresErasing
 from zero_mem.storage.postgres_rows import (
+    BODY_TYPES,
     COLUMNS,
+    JOURNAL_TYPES,
+    LEXICON_TYPES,
+    RECORD_TYPES,
     columns_of,
     fact,
     journal_entry,
@@ -46,6 +50,9 @@ from zero_mem.storage.postgres_text import (
     write_term,
     write_terms,
 )
+
+MANY = 100
+"""So many changes are sent to the server at once, while the next ones are decided."""
 
 _DURABILITY = ("full", "normal")
 _ERASED_TABLES = ("body", "journal", "record", "lexicon", "vector", "decision", "hold")
@@ -286,16 +293,19 @@ class PostgresTransaction(PostgresErasing):
         bodies, entries = _journal_rows(changes)
         records = [record_columns(final.after) for final in added]
         lexicon = [self._indexed(row, f) for f in finals if _is_indexed(f)]
-        self._at(row).defer(
+        session = self._at(row)
+        session.defer(
             self._sql.append,
             [
-                *columns_of(bodies, 3),
-                *columns_of(entries, 9),
-                *columns_of(records, 13),
-                *columns_of(lexicon, 4),
+                *columns_of(bodies, BODY_TYPES),
+                *columns_of(entries, JOURNAL_TYPES),
+                *columns_of(records, RECORD_TYPES),
+                *columns_of(lexicon, LEXICON_TYPES),
             ],
         )
         self.store_namespace(row)
+        if len(changes) >= MANY:
+            session.send()
 
     def _update(self, row: NamespaceRow, finals: Sequence[Final]) -> None:
         """Update records, before any insert: an update can free a key that an insert takes."""
@@ -308,7 +318,7 @@ class PostgresTransaction(PostgresErasing):
         reindexed = [final.after.position for final in finals if final.terms is not None]
         self._drop_terms(row, reindexed)
         self._forget_vectors(row, reindexed)
-        self._at(row).defer(self._sql.update, [*columns_of(columns, 13), row.number])
+        self._at(row).defer(self._sql.update, [*columns_of(columns, RECORD_TYPES), row.number])
 
     def _indexed(self, row: NamespaceRow, final: Final) -> tuple[object, ...]:
         """Write a record's terms for the index, and count them in the statistics."""

@@ -58,10 +58,10 @@ _RECORD_COLUMNS = (
     ("task", "text"),
     ("session", "text"),
 )
-_BODY_TYPES = ("bigint", "text", "bytea")
-_JOURNAL_TYPES = ("bigint",) * 5 + ("text",) * 4
-_RECORD_TYPES = ("bigint", *(kind for _, kind in _RECORD_COLUMNS))
-_LEXICON_TYPES = ("bigint", "integer", "text", "text")
+BODY_TYPES = ("bigint", "text", "bytea")
+JOURNAL_TYPES = ("bigint",) * 5 + ("text",) * 4
+RECORD_TYPES = ("bigint", *(kind for _, kind in _RECORD_COLUMNS))
+LEXICON_TYPES = ("bigint", "integer", "text", "text")
 
 COLUMNS = {"form", "kind", "task", "session", "state"}
 """The fields that are columns, so that a filter's equalities on them read fewer rows."""
@@ -101,7 +101,7 @@ def statements(schema: str) -> Statements:
         f" JOIN {schema}.counter c ON c.namespace = n.number"
         " WHERE starts_with(n.path, %s) AND c.home IN ('', %s) ORDER BY n.number"
     )
-    each = (*_BODY_TYPES, *_JOURNAL_TYPES, *_RECORD_TYPES, *_LEXICON_TYPES)
+    each = (*BODY_TYPES, *JOURNAL_TYPES, *RECORD_TYPES, *LEXICON_TYPES)
     return Statements(
         enter=(
             f"SELECT namespace, home, {_COUNTERS}, vectors FROM {schema}.enter"
@@ -127,7 +127,7 @@ def statements(schema: str) -> Statements:
         update=(
             f"UPDATE {schema}.record r SET ({', '.join(names)}) ="
             f" ROW({', '.join(f'u.{name}' for name in names)})"
-            f" FROM unnest({_arrays(_RECORD_TYPES)}) AS u (position, {', '.join(names)})"
+            f" FROM unnest({_arrays(RECORD_TYPES)}) AS u (position, {', '.join(names)})"
             " WHERE r.namespace = %s AND r.position = u.position"
         ),
         accessed=(
@@ -164,9 +164,37 @@ def record_columns(stored: Stored) -> tuple[object, ...]:
     )
 
 
-def columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    """Turn rows into columns, each a list; of no rows, empty ones."""
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(width)]
+def columns_of(rows: Sequence[Sequence[Any]], types: Sequence[str]) -> list[str]:
+    """Turn rows into columns, each written as an array of its type."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return [array(column, kind) for column, kind in zip(columns, types, strict=True)]
+
+
+_BETWEEN = "\x1f"
+
+
+def array(values: Sequence[Any], kind: str) -> str:
+    """Write an array as PostgreSQL reads it: many values take a few steps, not one each."""
+    if kind == "bytea":
+        return (
+            '{"\\\\x' + '","\\\\x'.join([data.hex() for data in values]) + '"}' if values else "{}"
+        )
+    if kind != "text":
+        return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
+    if None in values:
+        return "{" + ",".join([_item(value) for value in values]) + "}"
+    joined = _BETWEEN.join(values)
+    if not values or joined.count(_BETWEEN) != len(values) - 1:
+        return "{" + ",".join([_item(value) for value in values]) + "}"
+    return '{"' + _quoted(joined).replace(_BETWEEN, '","') + '"}'
+
+
+def _item(value: str | None) -> str:
+    return "NULL" if value is None else f'"{_quoted(value)}"'
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def named_values(row: NamespaceRow, ids: Collection[str]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -175,10 +175,20 @@ class Session:
         self._connection: Connection | None = None
         self._begun = False
         self._waiting: list[Statement] = []
+        self._pipeline: ExitStack | None = None
 
     def defer(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement later, before anything that comes after it."""
         self._waiting.append((sql, values))
+
+    def send(self) -> None:
+        """Let the server begin on what waits, and do not wait for it."""
+        if not self._begun or self._connection is None:
+            return
+        self._pipeline = self._pipelined(self._connection)
+        for sql, values in self._waiting:
+            self._connection.execute(sql.encode(), values or None)
+        self._waiting.clear()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> Cursor:
         """Run a statement, after those that wait, and give its rows."""
@@ -209,13 +219,22 @@ class Session:
     def _send(self, statements: Sequence[Statement]) -> Cursor:
         connection = self._connection
         assert connection is not None
-        if len(statements) == 1:
+        if self._pipeline is None and len(statements) == 1:
             ((sql, values),) = statements
             return connection.execute(sql.encode(), values or None)
-        with connection.pipeline():
+        pipeline, self._pipeline = self._pipelined(connection), None
+        with pipeline:
             for sql, values in statements:
                 cursor = connection.execute(sql.encode(), values or None)
         return cursor
+
+    def _pipelined(self, connection: Connection) -> ExitStack:
+        """Give the open pipeline, or one that is opened now; leaving it waits for the server."""
+        if self._pipeline is not None:
+            return self._pipeline
+        with ExitStack() as stack:
+            stack.enter_context(connection.pipeline())
+            return stack.pop_all()
 
     def _drop(self) -> None:
         if self._connection is not None:
@@ -256,6 +275,10 @@ class Session:
     def roll_back(self) -> None:
         """Undo everything and give the connection back."""
         self._waiting.clear()
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            with suppress(psycopg.Error):
+                pipeline.close()
         if self._connection is not None and self._begun and not self._connection.broken:
             with suppress(psycopg.Error):
                 self._connection.execute(b"ROLLBACK")

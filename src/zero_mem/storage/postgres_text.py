@@ -63,9 +63,14 @@ class Terms(NamedTuple):
 
 def write_terms(prefix: str, terms: Sequence[str]) -> Terms:
     """Write terms for the index: each after the prefix, apart by spaces."""
+    if not terms:
+        return Terms(0, "", None)
+    written = prefix + f" {prefix}".join(terms)
+    if len(max(terms, key=len)) <= LONGEST_TERM and _DIGEST_MARK not in written:
+        return Terms(len(terms), escape(written), None)
     long = [term for term in terms if _is_long(term)]
-    written = f" {prefix}".join([write_term(term) for term in terms])
-    return Terms(len(terms), prefix + written if terms else "", json.dumps(long) if long else None)
+    written = prefix + f" {prefix}".join([write_term(term) for term in terms])
+    return Terms(len(terms), written, json.dumps(long) if long else None)
 
 
 def write_term(term: str) -> str:
