@@ -55,7 +55,7 @@ def space(memory: Memory) -> Namespace:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """Run a PostgreSQL for this process's tests; it forgets a crash, see `postgres_server.QUICK`."""
+    """Run a PostgreSQL for the tests of this process; it would not survive a crash."""
     try:
         server = Server.made()
     except NoServer as error:

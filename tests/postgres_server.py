@@ -27,7 +27,13 @@ import pytest
 UNPRIVILEGED = 65534
 """The user `nobody`: whom the server runs as where the tests are run by root."""
 
-QUICK = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
+QUICK = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "max_wal_size": "64MB",
+    "min_wal_size": "32MB",
+}
 """Settings for tests that are not about what survives a crash."""
 
 SMALL = {
@@ -90,7 +96,7 @@ def _as_nobody() -> dict[str, Any]:
 
 def run(program: str, *arguments: str) -> str:
     """Run one of PostgreSQL's programs to its end and give what it prints."""
-    done = subprocess.run(
+    done: subprocess.CompletedProcess[str] = subprocess.run(
         [str(binaries() / program), *arguments],
         capture_output=True,
         text=True,
@@ -115,8 +121,16 @@ class Server:
 
     settings: Mapping[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
-    home: Path = field(default_factory=lambda: _own_folder())
+    home: Path = field(init=False)
     process: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        self.home = _own_folder(quick=self.is_quick)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the data are gone with the server."""
+        return self.settings.get("fsync") == "off"
 
     @classmethod
     def made(cls, settings: Mapping[str, str] | None = None) -> Server:
@@ -190,9 +204,7 @@ class Server:
     def stop(self) -> None:
         """End the server and wait for it; its data stay."""
         if self.process is not None:
-            # The quick kind leaves nothing that has to be right.
-            quick = self.settings.get("fsync") == "off"
-            self.process.send_signal(signal.SIGQUIT if quick else signal.SIGINT)
+            self.process.send_signal(signal.SIGINT)
             self.process.wait()
             self.process = None
 
@@ -218,9 +230,11 @@ class Server:
             return done.fetchall() if done.description else []
 
 
-def _own_folder() -> Path:
-    """Make a folder that the server's user owns and can reach."""
-    folder = Path(tempfile.mkdtemp(prefix="zero-mem-postgres-"))
+def _own_folder(*, quick: bool) -> Path:
+    """Make a folder that the server's user owns and can reach, in memory if that is enough."""
+    memory = Path("/dev/shm")
+    roomy = quick and memory.is_dir() and shutil.disk_usage(memory).free > 1 << 30
+    folder = Path(tempfile.mkdtemp(prefix="zero-mem-postgres-", dir=memory if roomy else None))
     if os.geteuid() == 0:
         os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
     return folder
@@ -242,7 +256,7 @@ STORE_TABLES = (
 
 def new_database(server: Server, name: str) -> str:
     """Make an empty database that the user of the tests owns; give its URL."""
-    if not server.run("SELECT FROM pg_roles WHERE rolname = %s", (APP,)):
+    if not server.run("SELECT 1 FROM pg_roles WHERE rolname = %s", (APP,)):
         server.run(f"CREATE ROLE {APP} LOGIN")
     server.run(f"CREATE DATABASE {name} OWNER {APP}")
     return server.url(name, APP)

@@ -30,13 +30,14 @@ class PostgresTwins(Twins):
         )
 
 
-class TestPostgresTwins(PostgresTwins.TestCase):
-    settings = settings(
-        max_examples=12,
-        stateful_step_count=30,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+@pytest.fixture(autouse=True)
+def _server(postgres: Server) -> None:
+    PostgresTwins.server = postgres
 
-    @pytest.fixture(autouse=True)
-    def _server(self, postgres: Server) -> None:
-        PostgresTwins.server = postgres
+
+TestPostgresTwins = PostgresTwins.TestCase
+TestPostgresTwins.settings = settings(
+    max_examples=12,
+    stateful_step_count=30,
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -53,7 +53,7 @@ class PostgresPlace(Transaction):
     def __init__(
         self, session: Session, schema: str, *, write: bool, synchronous: str, node: str
     ) -> None:
-        self._session = session
+        self.session = session
         self._schema = schema
         self._sql = statements(schema)
         self._write = write
@@ -74,7 +74,7 @@ class PostgresPlace(Transaction):
 
     def _enter(self, path: Path, *, making: bool) -> NamespaceRow | None:
         written = escape(encode_path(path))
-        found = self._session.run(
+        found = self.session.run(
             self._sql.enter,
             (written, digest(written), self._node, self._write, making, self._synchronous),
         ).fetchone()
@@ -92,9 +92,9 @@ class PostgresPlace(Transaction):
 
     def namespaces(self, prefix: Path) -> list[NamespaceRow]:
         scope = escape(encode_path(prefix))[:-1]
-        self._session.defer("SELECT set_config('zero_mem.path', %s, true)", (scope,))
+        self.session.defer("SELECT set_config('zero_mem.path', %s, true)", (scope,))
         sql = self._sql.locked_namespaces if self._write else self._sql.namespaces
-        found = self._session.run(sql, (scope, self._node))
+        found = self.session.run(sql, (scope, self._node))
         rows = [namespace_row(number, path, rest) for number, path, *rest in found]
         if self._write:
             self._locked.update(row.number for row in rows)
@@ -107,12 +107,12 @@ class PostgresPlace(Transaction):
         """Make sure that the transaction sees this namespace, and has locked it to write."""
         if self._here != row.number:
             name = "SELECT set_config('zero_mem.namespace', %s, true)"
-            self._session.defer(name, (str(row.number),))
+            self.session.defer(name, (str(row.number),))
             self._here = row.number
         if self._write and row.number not in self._locked:
-            self._session.run(self._sql.lock, (row.number,))
+            self.session.run(self._sql.lock, (row.number,))
             self._locked.add(row.number)
-        return self._session
+        return self.session
 
     def _paged(
         self,

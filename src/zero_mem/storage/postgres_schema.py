@@ -23,7 +23,7 @@ LOCK_MILLISECONDS = 2000
 
 TRIES = 30
 
-_MIGRATIONS = FilePath(__file__).with_name("migrations") / "postgres"
+MIGRATIONS = FilePath(__file__).with_name("migrations") / "postgres"
 _MISSING = ("42P01", "3F000")  # no such table, no such schema
 
 
@@ -109,7 +109,7 @@ def _step(server: Server, connection: Connection, origin: str) -> None:
         current = _savepoint_version(server, connection)
     if current == 0:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {server.schema}".encode())
-    for script in sorted(_MIGRATIONS.glob("*.sql"))[current:]:
+    for script in sorted(MIGRATIONS.glob("*.sql"))[current:]:
         sql = script.read_text("utf-8").format(schema=server.schema, partitions=PARTITIONS)
         connection.execute(sql.encode())
     note = f"INSERT INTO {server.schema}.store VALUES (%s, %s) ON CONFLICT (name) DO "

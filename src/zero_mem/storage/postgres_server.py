@@ -28,8 +28,13 @@ CONNECTIONS = 16
 PATIENCE = 30.0
 """Seconds that a transaction waits for a connection, by default."""
 
-CONNECT_SECONDS = 10
-"""How long a connection may take to be made, where the URL says nothing else."""
+LIBPQ = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "tcp_user_timeout": "30000",
+    "application_name": "zero-mem",
+}
+"""What libpq is told where the URL says nothing else: nobody waits long for a dead server."""
 
 _OPEN: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -51,9 +56,7 @@ class Target:
         self.patience = float(_count(options.pop("patience", str(int(PATIENCE))), "patience"))
         prepared = options.pop("prepare_threshold", "")
         self.prepare_threshold = _count(prepared, "prepare_threshold") if prepared else None
-        options.setdefault("connect_timeout", str(CONNECT_SECONDS))
-        options.setdefault("application_name", "zero-mem")
-        self.conninfo = urlunsplit(parts._replace(query=urlencode(options)))
+        self.conninfo = urlunsplit(parts._replace(query=urlencode(LIBPQ | options)))
         host = parts.netloc.rpartition("@")[2] or options.get("host", "")
         self.name = f"postgresql://{host}{parts.path}"
         """The place without user and password, for messages."""
@@ -168,7 +171,7 @@ class Session:
         self._server = server
         self._write = write
         self._begin = (
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+            "BEGIN ISOLATION LEVEL READ COMMITTED"
             if write
             else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         )
