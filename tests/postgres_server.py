@@ -90,7 +90,8 @@ def _copied(installed: Path) -> Path:
     return copy
 
 
-def _as_nobody() -> dict[str, Any]:
+def identity() -> dict[str, Any]:
+    """Give the arguments of `subprocess` that make root's child another user's."""
     return {"user": UNPRIVILEGED, "group": UNPRIVILEGED} if os.geteuid() == 0 else {}
 
 
@@ -102,7 +103,7 @@ def run(program: str, *arguments: str) -> str:
         text=True,
         check=False,
         cwd="/",
-        **_as_nobody(),
+        **identity(),
     )
     assert done.returncode == 0, f"{program}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -176,7 +177,7 @@ class Server:
             command += ["-c", f"{name}={value}"]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd="/", start_new_session=True, **_as_nobody()
+                command, stdout=log, stderr=log, cwd="/", start_new_session=True, **identity()
             )
         self._wait()
 

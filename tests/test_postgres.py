@@ -230,7 +230,7 @@ def test_a_word_of_any_length_is_indexed(memory: Memory) -> None:
 # Reading
 
 
-PARTITION = re.compile(r"\b(?:body|journal|record|lexicon|vector|decision|hold)_(\d+)\b")
+PARTITION = re.compile(r"\bon (?:body|journal|record|lexicon|vector|decision|hold)_(\d+)\b")
 
 
 @pytest.mark.req("handle:scope", "prod:namespaces")

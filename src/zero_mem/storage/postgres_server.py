@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -85,6 +86,7 @@ class Server:
 
     def reset(self) -> None:
         """Begin with no connection; a forked child leaves the parent's alone."""
+        self._opening = threading.Lock()
         self._pool: psycopg_pool.ConnectionPool[Connection] | None = None
 
     def connect(self) -> Connection:
@@ -106,19 +108,18 @@ class Server:
     def _opened(self) -> psycopg_pool.ConnectionPool[Connection]:
         if self._closed:
             raise StoreUnavailable(f"{self.name}: the store is closed; open it again")
-        if self._pool is None:
-            pool = psycopg_pool.ConnectionPool(
-                self.target.conninfo,
-                min_size=0,
-                max_size=self.target.connections,
-                timeout=self.target.patience,
-                kwargs=self._options(),
-                name="zero-mem",
-                open=False,
-            )
-            pool.open()
-            self._pool = pool
-        return self._pool
+        with self._opening:
+            if self._pool is None:
+                self._pool = psycopg_pool.ConnectionPool(
+                    self.target.conninfo,
+                    min_size=0,
+                    max_size=self.target.connections,
+                    timeout=self.target.patience,
+                    kwargs=self._options(),
+                    name="zero-mem",
+                    open=True,
+                )
+            return self._pool
 
     def take(self) -> Connection:
         """Take a connection for one transaction.
@@ -127,7 +128,7 @@ class Server:
             StoreUnavailable: The store is closed, or no connection is free in time.
         """
         try:
-            return self._opened().getconn()
+            return (self._pool or self._opened()).getconn()
         except psycopg_pool.PoolTimeout as error:
             raise StoreUnavailable(
                 f"{self.name}: no connection within {self.target.patience:g} seconds; the server "
