@@ -20,6 +20,7 @@ from zero_mem.errors import BlockingCallWarning, InvalidInput, MissingExtra, Sto
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
+from zero_mem.redaction import Redaction, Redactors
 from zero_mem.space import Namespace
 from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
@@ -70,11 +71,13 @@ class Memory:
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        redaction: Redaction | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
         self._actor = check_text(actor, "actor")
         self._tokens = tokens
+        self.redactors = Redactors(redaction or Redaction())
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
@@ -91,6 +94,7 @@ class Memory:
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        redaction: Redaction | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -105,6 +109,8 @@ class Memory:
             embedder: Makes recall dense too: an `Embedder`, or a name that
                 `models.embedder_named` knows, such as "e5". No save ever waits for it.
             patience: Seconds that a recall waits for the embedder before it goes on without.
+            redaction: What is taken out before anything is stored; by default secrets are
+                masked. A namespace may set more (`Namespace.configure`).
 
         Raises:
             InvalidInput: The URL names no store this version knows, or the name no embedder.
@@ -121,6 +127,7 @@ class Memory:
             actor=actor,
             embedder=embedder,
             patience=patience,
+            redaction=redaction,
         )
 
     def __enter__(self) -> Memory:

@@ -19,6 +19,7 @@ from zero_mem.errors import NotAllowed
 from zero_mem.memory import Clock, Memory
 from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
+from zero_mem.redaction import Redaction
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
 
@@ -80,6 +81,7 @@ class AsyncMemory(AsyncOperations):
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        redaction: Redaction | None = None,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -92,6 +94,7 @@ class AsyncMemory(AsyncOperations):
             actor: Who writes, for the journal.
             embedder: As for `Memory.open`.
             patience: As for `Memory.open`.
+            redaction: As for `Memory.open`.
         """
         memory = cls.__new__(cls)
         memory._begin(
@@ -104,6 +107,7 @@ class AsyncMemory(AsyncOperations):
                 actor=actor,
                 embedder=embedder,
                 patience=patience,
+                redaction=redaction,
             )
         )
         return memory
