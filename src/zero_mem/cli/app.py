@@ -8,10 +8,12 @@ import typer
 
 from zero_mem.cli import (
     demo,
+    encrypting,
     exchanging,
     explaining,
     failures,
     forgetting,
+    hooking,
     indexing,
     journal,
     reading,
@@ -50,6 +52,8 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    hooking,
+    encrypting,
     demo,
 ):
     app.add_typer(group.app)

@@ -160,8 +160,8 @@ SECRETS: Final[tuple[Rule, ...]] = (
 )
 
 SECRET_NAME: Final = re.compile(
-    r"(?i)(?:.*[_\-. ])?(?:pass(?:word|wd|phrase|code)|pwd|secret|(?:api|access|account|private|auth"
-    r"|signing|encryption)[_-]?key|(?:secret|client)[_-]?(?:access[_-]?)?(?:key|secret)"
+    r"(?i)(?:.*[_\-. ])?(?:pass(?:word|wd|phrase|code)|pwd|secret|(?:api|access|account|private"
+    r"|auth|signing|encryption)[_-]?key|(?:secret|client)[_-]?(?:access[_-]?)?(?:key|secret)"
     r"|(?:auth|access|refresh|bearer|id|session|api|bot)?[_-]?token|authorization|credentials?)"
 )
 """Names of JSON fields whose value is a secret, whatever it looks like."""
