@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
 KEY_VARIABLES = ("ZERO_MEM_MASTER_KEY", "ZERO_MEM_MASTER_KEY_FILE")
+CREDENTIAL_VARIABLE = "ZERO_MEM_CREDENTIAL"
 EMBEDDER_VARIABLE = "ZERO_MEM_EMBEDDER"
 DEFAULT_NAMESPACE = ("default",)
 
@@ -81,6 +82,7 @@ class Session:
             actor="cli",
             embedder=self.embedder,
             encryption=_encryption(),
+            credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
         )
 
     @property
