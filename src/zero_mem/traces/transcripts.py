@@ -1,0 +1,197 @@
+"""Importing transcripts: each run is a thread, and each message is taken once.
+
+A record is known by its session and its place in it. So a file that was imported before, or
+has grown since, adds only what is new. A run that begins like a thread and goes on otherwise
+(a fork, or another file's run of the same name) becomes a thread of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from zero_mem.controller.messages import Defect, Transcript
+from zero_mem.errors import InvalidInput
+from zero_mem.operations.idempotency import IDEMPOTENCY, fingerprint
+from zero_mem.operations.requests import save_request
+from zero_mem.replay.transcripts import iter_read
+from zero_mem.space import Namespace
+from zero_mem.storage.base import NamespaceRow, Transaction
+from zero_mem.storage.codec import purged_key
+from zero_mem.traces.records import Said, completes, digest, said
+from zero_mem.traces.report import TraceItem, TraceReport
+from zero_mem.traces.writing import Writer, Written, telling_how_far
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+COMPLETED: Final = "trace:completed"
+"""The decision scope of messages that grew after they were first imported."""
+
+
+def import_transcripts(
+    space: Namespace,
+    paths: Iterable[str | Path],
+    *,
+    dry_run: bool = False,
+    on_progress: Progress | None = None,
+    on_written: Written | None = None,
+) -> TraceReport:
+    """Import transcript files as records of kind `message` and `tool_result`.
+
+    The format is told by the content: OpenAI chat messages, OpenAI Responses items, Anthropic
+    messages, Claude Code and Codex sessions, logs of requests; plain or gzip. Bodies are kept
+    whole and never de-duplicated. Session, speaker, time and place come from the transcript; a
+    side chain is a session of its own. What can't be read is reported, and the rest goes on.
+
+    Args:
+        space: The namespace that the trace goes to.
+        paths: The files.
+        dry_run: Write nothing; the report says what would be written and shows the first.
+        on_progress: Called with a file's name, the bytes read of it and its size.
+        on_written: Called with the number of records written so far.
+
+    Raises:
+        InvalidInput: No file held a run.
+        ZeroMemError: The store failed; a note says how far it got.
+    """
+    writer = Writer(space, dry_run=dry_run, on_written=on_written)
+    files = [Path(path) for path in paths]
+    problems: list[str] = []
+    space.memory.flush()
+    for path in files:
+        with telling_how_far(writer.report, path.name):
+            try:
+                _read(writer, path, on_progress)
+            except InvalidInput as error:
+                problems.append(str(error))
+                writer.refuse(path.name, 0, str(error).removeprefix(f"{path}: "))
+                writer.report.unread += 1
+            writer.write()
+    if files and len(problems) == len(files):
+        raise InvalidInput("; ".join(problems))
+    return writer.report
+
+
+def _read(writer: Writer, path: Path, on_progress: Progress | None) -> None:
+    def tell(done: int, size: int) -> None:
+        if on_progress is not None:
+            on_progress(path.name, done, size)
+
+    for found in iter_read(path, progress=tell):
+        if isinstance(found, Defect):
+            writer.report.defects.append(found)
+        else:
+            roles = [message.role for message in found.messages]
+            writer.report.instructions += roles.count("system")
+            _Thread(writer, path.name, found).write()
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A place of a thread that was imported: what was asked for, and the memory it became."""
+
+    fingerprints: frozenset[str]
+    memory_id: str
+
+
+class _Thread:
+    """One run on its way into its session."""
+
+    def __init__(self, writer: Writer, file: str, transcript: Transcript) -> None:
+        self._writer = writer
+        self._space = writer.space
+        self._file = file
+        self._name = transcript.name
+        self._said = list(said(transcript))
+
+    def write(self) -> None:
+        """Write what is new of the thread."""
+        items, taken = self._placed(self._name)
+        differing = _first_difference(items, taken)
+        if differing is not None and not self._is_cut_off(differing, taken):
+            fork = f"{self._name}~{digest(self._said[: differing + 1])}"
+            items, taken = self._placed(fork)
+            differing = _first_difference(items, taken)
+        for place, item in enumerate(items):
+            if place == differing:
+                self._complete(item, taken[place])
+            elif place in taken:
+                self._writer.report.unchanged += 1
+            else:
+                self._writer.add(item)
+
+    def _placed(self, session: str) -> tuple[list[TraceItem], dict[int, _Taken | None]]:
+        """Give the records of the thread in a session, and which places of it are taken."""
+        if self._writer.holds(session):
+            self._writer.write()
+        items = [self._item(session, one) for one in self._said]
+        with self._space.memory.transaction() as transaction:
+            row = transaction.namespace(self._space.path)
+            found = [
+                _taken(transaction, row, item.once) if row else (False, None) for item in items
+            ]
+        return items, {place: was for place, (taken, was) in enumerate(found) if taken}
+
+    def _is_cut_off(self, place: int, taken: dict[int, _Taken | None]) -> bool:
+        """Tell whether the last message taken was still being written when it was imported."""
+        was = taken[place]
+        if was is None or place != max(taken):
+            return False
+        record = self._space.get_many([was.memory_id])[0]
+        return record is not None and completes(self._said[place], record.content, record.metadata)
+
+    def _complete(self, item: TraceItem, was: _Taken | None) -> None:
+        """Bring a message that had been cut off to its end, as a new version of its record."""
+        self._writer.report.completed += 1
+        if was is None or self._writer.report.dry_run:
+            return
+        self._space.update(
+            was.memory_id, content=item.content, metadata=dict(item.fields["metadata"])
+        )
+        self._space.decide(COMPLETED, item.once, _asked(item), memory_id=was.memory_id)
+
+    def _item(self, session: str, one: Said) -> TraceItem:
+        fields: dict[str, Any] = {
+            "content": one.content,
+            "kind": one.kind,
+            "session": session,
+            "speaker": one.speaker,
+            "source": "import",
+            "created_at": one.created_at,
+            "metadata": dict(one.metadata),
+        }
+        once = _once(session, one.position)
+        return TraceItem(file=self._file, line=one.line, once=once, fields=fields)
+
+
+def _first_difference(items: Sequence[TraceItem], taken: dict[int, _Taken | None]) -> int | None:
+    """Find the first place whose message is not the one that was imported there."""
+    for place, was in taken.items():
+        if was is not None and _asked(items[place]) not in was.fingerprints:
+            return place
+    return None
+
+
+def _asked(item: TraceItem) -> str:
+    return fingerprint(save_request(**item.fields))
+
+
+def _taken(transaction: Transaction, row: NamespaceRow, once: str) -> tuple[bool, _Taken | None]:
+    """Tell whether a place of a thread is taken, and by what; None where that was purged."""
+    found = transaction.decision(row, IDEMPOTENCY, once)
+    if found is None or found.value is None:
+        return transaction.decision(row, IDEMPOTENCY, purged_key(once)) is not None, None
+    first = json.loads(found.value)
+    whole = transaction.decision(row, COMPLETED, once)
+    asked = {first["request"], whole.value if whole is not None and whole.value else ""}
+    return True, _Taken(frozenset(asked), str(first["memory_id"]))
+
+
+def _once(session: str, position: int) -> str:
+    """Give the key under which a place of a thread is taken once."""
+    named = hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return f"trace:{named}:{position}"
