@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_said_with_its_place_and_the_rest_goes_on(folder:
     [
         (["missing.json"], "missing.json"),
         (["empty.json"], "empty"),
-        (["missing.json", "empty.json"], "nothing to replay"),
+        (["missing.json", "empty.json"], "no run in any file"),
         ([SHORT, "--strategy", "magic"], "zero_mem"),
         ([SHORT, "--budget", "0"], "budget"),
         ([SHORT, "--budget", "0.2", "--budget", "0.2"], "twice"),

@@ -389,7 +389,7 @@ def read(files: Sequence[Path]) -> Reading:
         runs += reading.transcripts
         defects += reading.defects
     if not runs:
-        before = "" if len(files) == 1 else "nothing to replay: "
+        before = "" if len(files) == 1 else "no run in any file: "
         raise InvalidInput(before + "; ".join(unread))
     return Reading(runs=runs, defects=defects, unread=len(unread))
 

@@ -1,7 +1,7 @@
 """Transcript files: JSON or JSON lines, plain or gzip, read a line at a time.
 
 The format is told by the content. A line that cannot be read becomes a defect that names
-file and line, and the rest goes on; a file that holds nothing to replay is an error.
+file and line, and the rest goes on; a file that holds no run is an error.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read(
         The runs in the order of the file, with unique names, and the defects by line.
 
     Raises:
-        InvalidInput: The file is missing, unreadable, empty, or holds nothing to replay.
+        InvalidInput: The file is missing, unreadable, empty, or holds no run.
     """
     transcripts: list[Transcript] = []
     defects: list[Defect] = []
@@ -90,7 +90,7 @@ def iter_read(
         Runs and defects.
 
     Raises:
-        InvalidInput: The file is missing, unreadable, empty, or holds nothing to replay.
+        InvalidInput: The file is missing, unreadable, empty, or holds no run.
     """
     source = _Source(Path(path), progress)
     assembly = Assembly(source.path.name, set() if names is None else names)
@@ -102,7 +102,7 @@ def iter_read(
             first = first or f"; {where}{read_now.problem}"
         yield read_now
     if not found:
-        raise InvalidInput(f"{source.path}: nothing to replay. Looked for {LOOKED_FOR}{first}")
+        raise InvalidInput(f"{source.path}: it holds no run. Looked for {LOOKED_FOR}{first}")
 
 
 def iter_values(path: str | Path, *, progress: Progress | None = None) -> Iterator[tuple[int, Any]]:
@@ -124,17 +124,14 @@ def iter_values(path: str | Path, *, progress: Progress | None = None) -> Iterat
         yield (found.line, found) if isinstance(found, Defect) else found
 
 
-def first_value(path: str | Path) -> Any:
-    """Read the first JSON value of a file, None where it is not on a line of its own.
+def first_line(path: str | Path) -> bytes:
+    """Read the first line of a file that is not blank, unzipped; empty where there is none.
 
     Raises:
         InvalidInput: The file is missing or unreadable.
     """
     first = next(_Source(Path(path), None).lines(), None)
-    try:
-        return None if first is None else _decode(first.raw)[0]
-    except ValueError:
-        return None
+    return b"" if first is None else first.raw
 
 
 class _Sink(Protocol[T_co]):

@@ -62,8 +62,7 @@ def import_lines(
                 _Lines(writer, path, chosen).read(on_progress)
             except InvalidInput as error:
                 problems.append(str(error))
-                writer.refuse(path.name, 0, str(error).removeprefix(f"{path}: "))
-                writer.report.unread += 1
+                writer.unread(path, error)
             writer.write()
     if files and len(problems) == len(files):
         raise InvalidInput("; ".join(problems))
@@ -92,12 +91,15 @@ class _Lines:
             if on_progress is not None:
                 on_progress(self._path.name, done, size)
 
-        found = False
+        found, broken = False, set[int]()
         for line, value in iter_values(self._path, progress=tell):
             if isinstance(value, Defect):
                 self._writer.report.defects.append(value)
+                broken.add(line)
             else:
                 found = self._take(line, value) or found
+                broken.discard(line)  # its value could be mended
+        self._writer.report.left_out += len(broken)
         if not found:
             raise InvalidInput(f"{self._path}: {self._nothing()}")
 
@@ -111,10 +113,10 @@ class _Lines:
         try:
             fields = self._mapping.fields(value)
         except InvalidInput as error:
-            self._writer.refuse(self._path.name, line, f"{error}: left out")
+            self._writer.refuse(self._path.name, line, str(error))
             return True
         if "content" not in fields:
-            self._writer.refuse(self._path.name, line, "no content in this line: left out")
+            self._writer.refuse(self._path.name, line, "no content in this line")
             return False
         self._add(line, fields)
         return True

@@ -210,8 +210,8 @@ def _moment(target: str, value: Any, written: str) -> datetime:
         unit = next((unit for unit in get_args(Unit) if unit == written), None)
         found = read_moment(value, unit)
     if found is None:
-        expected = f"written as {written}" if written else "an ISO time or a number since 1970"
-        raise InvalidInput(f"{target} is no time that is {expected}")
+        expected = f"as {written} has it" if written else "in ISO 8601 or a number since 1970"
+        raise InvalidInput(f"{target} is no time {expected}")
     return found
 
 

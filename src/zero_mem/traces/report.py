@@ -46,6 +46,7 @@ class TraceReport:
         instructions: System prompts, which are no part of what happened and were left out.
         defects: What could not be read, by file and line.
         unread: Files that held nothing to import; each is a defect too.
+        left_out: Mapped lines and records that could not be taken; each is a defect too.
         sample: In a dry run, the first records that would be written.
         dry_run: Whether nothing was written.
     """
@@ -57,5 +58,11 @@ class TraceReport:
     instructions: int = 0
     defects: list[Defect] = field(default_factory=list)
     unread: int = 0
+    left_out: int = 0
     sample: list[TraceItem] = field(default_factory=list)
     dry_run: bool = False
+
+    @property
+    def lost(self) -> int:
+        """How many files and records are not there that should be."""
+        return self.unread + self.left_out

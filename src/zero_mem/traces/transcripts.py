@@ -68,8 +68,7 @@ def import_transcripts(
                 _read(writer, path, on_progress)
             except InvalidInput as error:
                 problems.append(str(error))
-                writer.refuse(path.name, 0, str(error).removeprefix(f"{path}: "))
-                writer.report.unread += 1
+                writer.unread(path, error)
             writer.write()
     if files and len(problems) == len(files):
         raise InvalidInput("; ".join(problems))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from zero_mem.controller.messages import Defect
@@ -74,6 +75,15 @@ class Writer:
 
     def refuse(self, file: str, line: int, problem: str) -> None:
         """Note that a record was left out."""
+        self._defect(file, line, f"{problem}: left out")
+        self.report.left_out += 1
+
+    def unread(self, path: Path, error: InvalidInput) -> None:
+        """Note that a file gave nothing."""
+        self._defect(path.name, 0, str(error).removeprefix(f"{path}: "))
+        self.report.unread += 1
+
+    def _defect(self, file: str, line: int, problem: str) -> None:
         self.report.defects.append(Defect(file=file, line=line, record="", problem=problem))
 
     def _save(self, batch: Sequence[TraceItem]) -> None:
@@ -83,7 +93,7 @@ class Writer:
             if isinstance(result, MemoryReceipt):
                 self._count(item, unchanged=result.replayed or result.unchanged)
             elif isinstance(result, _LEFT_OUT):
-                self.refuse(item.file, item.line, f"{result}: left out")
+                self.refuse(item.file, item.line, str(result))
             else:
                 raise result
 
