@@ -135,7 +135,7 @@ def import_(
             _add(report, _import_file(session, file, choice))
         traces = _import_traces(session, found, maps, dry_run=dry_run)
     shown = [*_report_texts(report, bool(found["export"])), *map(traces_text, traces)]
-    session.show(_report_json(report) | traces_json(traces), "\n".join(shown))
+    session.show(_report_json(report, traces), "\n".join(shown))
     _tell_defects(session, traces)
 
 
@@ -261,17 +261,17 @@ def _add(report: ImportReport, more: ImportReport) -> None:
     report.renumbered |= more.renumbered
 
 
-def _report_json(report: ImportReport) -> dict[str, Any]:
-    """Give what became of an export's lines; `traces_json` adds what became of traces."""
+def _report_json(report: ImportReport, traces: Sequence[TraceReport]) -> dict[str, Any]:
     renumbered = [
         {"namespace": list(path), "from": old, "to": new}
         for (path, old), new in report.renumbered.items()
     ]
     return {
-        "imported": report.imported,
-        "unchanged": report.unchanged,
+        "imported": report.imported + sum(each.imported for each in traces),
+        "unchanged": report.unchanged + sum(each.unchanged for each in traces),
         "skipped": report.skipped,
         "renumbered": renumbered,
+        **traces_json(traces),
     }
 
 

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 
 
 def traces_json(reports: Sequence[TraceReport]) -> dict[str, Any]:
-    """Give what became of the records of traces; `imported` and `unchanged` only where any."""
+    """Give what became of traces, beside how many records are new and unchanged."""
     sessions: dict[str, int] = {}
     for report in reports:
         for session, count in report.sessions.items():
             sessions[session] = sessions.get(session, 0) + count
-    counts = ("imported", "unchanged", "completed", "instructions")
-    found: dict[str, Any] = {name: sum(getattr(r, name) for r in reports) for name in counts}
-    if not reports:
-        del found["imported"], found["unchanged"]
-    return found | {
+    return {
+        "completed": sum(report.completed for report in reports),
+        "instructions": sum(report.instructions for report in reports),
         "sessions": sessions,
         "defects": [asdict(defect) for report in reports for defect in report.defects],
         "sample": [_sample_json(item) for report in reports for item in report.sample],

@@ -48,7 +48,7 @@ def said(transcript: Transcript) -> Iterator[Said]:
             yield Said(
                 position=position,
                 line=message.source_line,
-                kind="tool_result" if message.role == "tool" else "message",
+                kind=_kind(message),
                 content=_content(message),
                 speaker=_name(message.speaker) or _name(message.tool) or message.role,
                 created_at=moment,
@@ -78,6 +78,13 @@ def _name(text: str) -> str:
     """Make a name that a record can bear: one line, of bounded length."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return " ".join(printable.split())[:_LONGEST_NAME].strip()
+
+
+def _kind(message: Message) -> str:
+    """Keep what was said, called and given apart: each kind is a thread of its own."""
+    if message.role == "tool":
+        return "tool_result"
+    return "tool_call" if message.calls and not message.text.strip() else "message"
 
 
 def _only_thoughts(message: Message) -> bool:

@@ -40,7 +40,7 @@ def import_transcripts(
     on_progress: Progress | None = None,
     on_written: Written | None = None,
 ) -> TraceReport:
-    """Import transcript files as records of kind `message` and `tool_result`.
+    """Import transcript files as episodic records: `message`, `tool_call`, `tool_result`.
 
     The format is told by the content: OpenAI chat messages, OpenAI Responses items, Anthropic
     messages, Claude Code and Codex sessions, logs of requests; plain or gzip. Bodies are kept
@@ -157,6 +157,7 @@ class _Thread:
         fields: dict[str, Any] = {
             "content": one.content,
             "kind": one.kind,
+            "form": "episodic",
             "session": session,
             "speaker": one.speaker,
             "source": "import",
