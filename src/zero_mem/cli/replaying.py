@@ -40,6 +40,9 @@ STRATEGIES: Final = (
 )  # fmt: skip
 """What `--strategy` takes; named here so that no other command loads the replay for its help."""
 
+WITH_EMBEDDER: Final = "vector_rag"
+"""And what it takes where there is an embedder."""
+
 _LONG_MESSAGES: Final = 400
 _DEFECTS_SHOWN: Final = 20
 _RESULT: Final = b'{"format": '
@@ -93,7 +96,8 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"Only this strategy; may be repeated. All by default: {', '.join(STRATEGIES)}.",
+            help=f"Only this strategy; may be repeated. All by default: {', '.join(STRATEGIES)}; "
+            f"with an embedder also {WITH_EMBEDDER}.",
         ),
     ] = None,
     budget: Annotated[
@@ -102,6 +106,14 @@ def replay(
             metavar="SHARE",
             help="Share of the tool results' tokens that Zero-Mem may show; may be repeated. "
             "By default 0.15, 0.25, 0.35 and 0.5.",
+        ),
+    ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Compare with vector RAG by this embedder: e5, use, sentence-transformers:NAME, "
+            "or an OpenAI-compatible endpoint.",
         ),
     ] = None,
     prices: Annotated[
@@ -146,15 +158,16 @@ def replay(
 
     Each run goes through every strategy, and one table compares tokens by column, cost, the longest
     prompt and decision coverage. Reads OpenAI chat messages, OpenAI Responses items, Anthropic
-    messages and Claude Code sessions; the format is detected. What can't be read is said on stderr
-    and left out; where that is a whole file, it ends with 7. Nothing is sent anywhere and no model
-    is called.
+    messages, Claude Code and Codex sessions; the format is detected. What can't be read is said on
+    stderr and left out; where that is a whole file, it ends with 7. No model is called, and nothing
+    is sent anywhere, unless --embedder names an endpoint.
     """
     check_targets(json_out, html, prompts)
     session.url, session.as_json = store, json_out is not None
     options = Options(
         strategies=tuple(strategy or ()),
         budgets=tuple(budget or ()),
+        embedder=embedder,
         prices=prices,
         model=model,
         prompts=prompts,
@@ -183,6 +196,7 @@ class Options:
 
     strategies: tuple[str, ...] = ()
     budgets: tuple[float, ...] = ()
+    embedder: str | None = None
     prices: str | None = None
     model: str = "o200k"
     prompts: Path | None = None
@@ -257,7 +271,7 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
         reading = read(paths)
     before = set(_kept(session))
     with _sinks(options, book) as sinks:
-        found = _replayed(session, reading, options.model, prices, strategies, sinks)
+        found = _replayed(session, reading, options, prices, strategies, sinks)
     kept = tuple(path for path in _kept(session) if path not in before)
     return Result(
         replay=found,
@@ -285,7 +299,7 @@ def _sinks(options: Options, book: PromptBook | None) -> Iterator[list[PromptSin
 def _replayed(
     session: Session,
     reading: Reading,
-    model: str,
+    options: Options,
     prices: tuple[PriceTable, str],
     strategies: Sequence[Strategy],
     sinks: Sequence[PromptSink],
@@ -300,12 +314,12 @@ def _replayed(
         return engine.run(
             reading.runs,
             strategies,
-            tokenizer=tokenizer(model),
+            tokenizer=tokenizer(options.model),
             prices=prices[0],
             model=prices[1],
             saver=MemorySaver(session.memory) if session.url else None,
             defects=reading.defects,
-            left_out=NOT_RUN,
+            left_out=() if options.embedder else NOT_RUN,
             on_prompt=sinks,
             on_progress=lambda done, _: step(done),
         )
@@ -408,16 +422,28 @@ def chosen(options: Options) -> tuple[Strategy, ...]:
 
     Raises:
         InvalidInput: A name is unknown, or a budget is not above 0 and at most 1.
+        MissingExtra: The embedder's package is not installed.
     """
     from zero_mem.replay.strategies import BUDGETS, every_strategy
 
-    every = every_strategy(options.budgets or BUDGETS)
+    every: tuple[Strategy, ...] = every_strategy(options.budgets or BUDGETS)
+    if options.embedder is not None:
+        every += (_vector_rag(options.embedder),)
     known = dict.fromkeys(strategy.name for strategy in every)
     wanted = [name.replace("-", "_") for name in options.strategies]
     unknown = [name for name in wanted if name not in known]
+    if WITH_EMBEDDER in unknown:
+        raise InvalidInput(f"{WITH_EMBEDDER} needs an embedder: add --embedder NAME, such as e5")
     if unknown:
         raise InvalidInput(f"no strategy {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
     return tuple(s for s in every if not wanted or s.name in wanted)
+
+
+def _vector_rag(name: str) -> Strategy:
+    from zero_mem.models.names import embedder_named
+    from zero_mem.replay.vector import VectorRag
+
+    return VectorRag(embedder=embedder_named(name))
 
 
 def price_table(text: str | None) -> tuple[PriceTable, str]:
