@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from zero_mem import prompts
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
-from zero_mem.operations.requests import check_json
+from zero_mem.operations.requests import check_json, name_of
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.policy.cost_review import Call, Exposure, KindReview, Run, review_cost
 from zero_mem.prompts import Block, Chat, Placed, Prompt, Span
@@ -147,8 +147,8 @@ class ZeroMemRuntime:
                 memory_id=identity,
                 metadata=metadata,
                 source="tool",
-                session=self.conversation,
-                speaker=tool,
+                session=name_of(self.conversation),
+                speaker=name_of(tool or ""),
             )
 
     def on_tool_error(
@@ -238,8 +238,8 @@ class ZeroMemRuntime:
                 kind="tool_result",
                 metadata={"tool": tool},
                 source="tool",
-                session=self.conversation,
-                speaker=tool,
+                session=name_of(self.conversation),
+                speaker=name_of(tool or ""),
             )
         except ZeroMemError as error:
             error.add_note(f"tool {tool} has run; its result is in ToolRun.result")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zero_mem.ledger.prices import PriceTable
     from zero_mem.replay.book import PromptBook
     from zero_mem.replay.engine import PromptSink
+    from zero_mem.replay.evidence import EvidenceBook
     from zero_mem.replay.figures import Replay
     from zero_mem.replay.strategies import Strategy
     from zero_mem.replay.verdict import Verdict
@@ -209,6 +210,7 @@ class Result:
     replay: Replay
     verdict: Verdict
     book: PromptBook | None = field(repr=False)
+    evidence: EvidenceBook | None = field(repr=False)
     source: str
     unread: int = 0
     namespaces: tuple[str, ...] = ()
@@ -245,7 +247,13 @@ class Result:
         """Write the report as one HTML page."""
         from zero_mem.replay.report import report
 
-        page = report(self.replay, self.verdict, book=self.book, source=self.source)
+        page = report(
+            self.replay,
+            self.verdict,
+            book=self.book,
+            evidence=self.evidence,
+            source=self.source,
+        )
         with written(path) as file:
             file.write(page)
 
@@ -263,6 +271,7 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
         InvalidInput: No file held a run, or an option is wrong.
     """
     from zero_mem.replay.book import PromptBook
+    from zero_mem.replay.evidence import collect
     from zero_mem.replay.verdict import verdict
 
     book = PromptBook() if inspect else None
@@ -277,6 +286,7 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
         replay=found,
         verdict=verdict(found),
         book=book,
+        evidence=collect(reading.runs) if inspect else None,
         source=", ".join(path.name for path in paths),
         unread=reading.unread,
         namespaces=kept,

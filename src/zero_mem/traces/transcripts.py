@@ -18,11 +18,12 @@ from zero_mem.controller.messages import Defect, Transcript
 from zero_mem.errors import InvalidInput
 from zero_mem.operations.idempotency import IDEMPOTENCY, fingerprint
 from zero_mem.operations.requests import save_request
+from zero_mem.replay.said import Said, said
 from zero_mem.replay.transcripts import iter_read
 from zero_mem.space import Namespace
 from zero_mem.storage.base import NamespaceRow, Transaction
 from zero_mem.storage.codec import purged_key
-from zero_mem.traces.records import Said, completes, digest, said
+from zero_mem.traces.records import completes, digest
 from zero_mem.traces.report import TraceItem, TraceReport
 from zero_mem.traces.writing import Writer, Written, telling_how_far
 
