@@ -45,7 +45,8 @@ def explained(recall: Recall) -> str:
     rows += [_row(item, _outcome(item), parts) for item in recall.near_misses]
     heads = ("id", "score", *(_NAMES.get(name, name) for name in parts), "outcome", "text")
     meant = [f"  {_NAMES.get(p, p)}: {_MEANING[p]}" for p in parts if p in _MEANING]
-    return "\n".join(["Why, best first:", table(heads, rows), *meant])
+    score = "  score: the parts added up, times the factors (x), scaled to stay below 1"
+    return "\n".join(["Why, best first:", table(heads, rows), score, *meant])
 
 
 def _row(item: RecallItem, outcome: str, parts: Sequence[str]) -> tuple[str, ...]:
