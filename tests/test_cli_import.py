@@ -99,3 +99,31 @@ def test_what_cannot_be_read_is_said_with_its_line_and_the_rest_is_there(folder:
 def test_a_wrong_call_ends_with_2_and_says_what_to_do(arguments: list[str], says: str) -> None:
     assert says in run("import", *arguments, code=2).stderr
     assert not Path("agent.db").exists() or parsed("stats")["records"] == 0
+
+
+@pytest.mark.req("recall:dual-view")
+def test_an_explained_recall_is_a_table_of_what_each_score_is_made_of() -> None:
+    for n, text in enumerate(("安娜五月份交了房租。", "安娜六月份交了房租。", "鲍勃卖了船。")):
+        run("save", text, "--speaker", "安娜" if n < 2 else "鲍勃")
+    text = said("recall", "安娜什么时候交的房租？", "--limit", "1", "--explain")
+    head, table = text.split("Why, best first:\n")
+    assert head.startswith("[memo:")
+    heads, _, first, second, *legend = table.splitlines()
+    assert heads.split() == ["id", "score", "words", "x", "speaker", "outcome", "text"]
+    assert " in " in first
+    assert "out: over the limit" in second
+    assert "  words: BM25 of its own text; the best match counts 1" in legend
+    plain = said("recall", "安娜什么时候交的房租？", "--limit", "1")
+    assert "Why" not in plain
+    assert "nothing recalled" in said("recall", "zzz", "--explain", code=1)
+
+
+@pytest.mark.req("recall:explicit")
+def test_an_explained_recall_says_which_did_not_fit_the_budget() -> None:
+    for n in range(4):
+        run("save", f"the kettle number {n} boils " + "very loud " * 20)
+    text = said("recall", "kettle", "--budget", "60", "--explain")
+    assert "out: over the budget" in text
+    found = parsed("recall", "kettle", "--limit", "1", "--explain")
+    assert len(found["near_misses"]) == 3
+    assert found["near_misses"][0]["reason"].endswith("over the limit of 1 items")
