@@ -329,12 +329,17 @@ def test_lines_are_known_by_what_they_say_or_by_their_id(space: Namespace, tmp_p
     changed = import_lines(space, [path], "content=text,id=n")
     assert changed.unchanged == 1
     assert [(d.line, "different" in d.problem) for d in changed.defects] == [(2, True)]
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"text": "another one", "n": 1}\n')
+    assert import_lines(space, [other], "content=text,id=n").imported == 1
 
 
 def test_without_a_mapping_fields_have_their_own_names(space: Namespace, tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
-    path.write_text('[{"content": "a", "speaker": "Ann"}, {"content": {"b": 1}}]')
+    named = {"content": "a", "speaker": "Ann", "metadata": {"order": 7}}
+    path.write_text(json.dumps([named, {"content": {"b": 1}}]))
     import_lines(space, [path])
+    assert trace(space)[0].metadata == {"order": 7}
     assert [(r.content, r.speaker, r.session) for r in trace(space)] == [
         ("a", "Ann", "notes"),
         (Json({"b": 1}), None, "notes"),

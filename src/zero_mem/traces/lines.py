@@ -14,10 +14,9 @@ from zero_mem.errors import InvalidInput
 from zero_mem.exchange import body_json
 from zero_mem.replay.transcripts import iter_values
 from zero_mem.space import Namespace
-from zero_mem.traces.mapping import SAME_NAMES, Mapping, parse_mapping
+from zero_mem.traces.mapping import SAME_NAMES, LineMapping, parse_mapping
 from zero_mem.traces.report import TraceItem, TraceReport
-from zero_mem.traces.transcripts import Progress
-from zero_mem.traces.writing import Writer, Written, telling_how_far
+from zero_mem.traces.writing import Progress, Writer, Written, read_files
 
 _LISTED = 12
 
@@ -25,7 +24,7 @@ _LISTED = 12
 def import_lines(
     space: Namespace,
     paths: Iterable[str | Path],
-    mapping: Mapping | str | Iterable[str] = SAME_NAMES,
+    mapping: LineMapping | str | Iterable[str] = SAME_NAMES,
     *,
     dry_run: bool = False,
     on_progress: Progress | None = None,
@@ -33,9 +32,9 @@ def import_lines(
 ) -> TraceReport:
     """Import JSON lines, each as one record.
 
-    A line is known by its `id`, where the mapping names one, else by all that is read of it and
-    how often it came before; so a file that was imported, or has grown since, adds only what is
-    new. Without a kind a record is a `message`, without a session it belongs to its file's. A
+    A line is known by its session and `id`, where the mapping names one, else by all that is read
+    of it and how often it came before; so a file that was imported, or has grown since, adds only
+    what is new. Without a kind a record is a `message`, without a session it belongs to its file's. A
     line that can't be read is reported, and the rest goes on.
 
     Args:
@@ -51,28 +50,15 @@ def import_lines(
         InvalidInput: The mapping can't be read, or no line of any file has a content.
         ZeroMemError: The store failed; a note says how far it got.
     """
-    chosen = mapping if isinstance(mapping, Mapping) else parse_mapping(mapping)
+    chosen = mapping if isinstance(mapping, LineMapping) else parse_mapping(mapping)
     writer = Writer(space, dry_run=dry_run, on_written=on_written)
-    files = [Path(path) for path in paths]
-    problems: list[str] = []
-    space.memory.flush()
-    for path in files:
-        with telling_how_far(writer.report, path.name):
-            try:
-                _Lines(writer, path, chosen).read(on_progress)
-            except InvalidInput as error:
-                problems.append(str(error))
-                writer.unread(path, error)
-            writer.write()
-    if files and len(problems) == len(files):
-        raise InvalidInput("; ".join(problems))
-    return writer.report
+    return read_files(writer, paths, lambda path: _Lines(writer, path, chosen).read(on_progress))
 
 
 class _Lines:
     """One file on its way into a namespace."""
 
-    def __init__(self, writer: Writer, path: Path, mapping: Mapping) -> None:
+    def __init__(self, writer: Writer, path: Path, mapping: LineMapping) -> None:
         self._writer = writer
         self._path = path
         self._mapping = mapping
@@ -126,7 +112,7 @@ class _Lines:
         fields.setdefault("kind", "message")
         fields.setdefault("session", self._session)
         fields["source"] = fields.get("source", "import")
-        once = f"line:id:{named}" if named is not None else self._by_content(fields)
+        once = self._by_content(fields) if named is None else _by_id(fields["session"], named)
         self._writer.add(TraceItem(file=self._path.name, line=line, once=once, fields=fields))
 
     def _by_content(self, fields: dict[str, Any]) -> str:
@@ -146,3 +132,8 @@ class _Lines:
             f"no line has the content that the mapping names; fields there: "
             f"{', '.join(names[:_LISTED])}{more}"
         )
+
+
+def _by_id(session: str, named: str) -> str:
+    told = f"{session}\0{named}".encode("utf-8", "replace")
+    return f"line:id:{hashlib.blake2b(told, digest_size=16).hexdigest()}"

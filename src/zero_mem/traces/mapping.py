@@ -1,7 +1,7 @@
 """The mapping from the fields of JSON lines to those of records.
 
 A mapping is a list of `TARGET=SOURCE` with commas between. `TARGET` is a field of a record, or
-`metadata.NAME`, or `id`, which names the line. `SOURCE` is what is read:
+`metadata.NAME`, or `id`, which names the line in its session. `SOURCE` is what is read:
 
 - `text`, `author.name`, `parts.0.text`: a path of keys and list places; `.` is all of the line;
 - `'chat'` or `"chat"`: the text itself;
@@ -26,7 +26,7 @@ from zero_mem.types import Body, Json
 TIMES: Final = frozenset({"created_at", "expires_at"})
 LISTS: Final = frozenset({"tags", "invalidated_by"})
 NAMES: Final = frozenset({"kind", "form", "key", "session", "speaker", "task", "source"})
-TARGETS: Final = ("content", *sorted(NAMES), *sorted(LISTS), *sorted(TIMES), "id")
+TARGETS: Final = ("content", *sorted(NAMES), *sorted(LISTS), *sorted(TIMES), "metadata", "id")
 
 _METADATA: Final = "metadata."
 _MISSING: Final = object()
@@ -52,7 +52,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Mapping:
+class LineMapping:
     """Which field of a record comes from where in a line."""
 
     sources: tuple[tuple[str, Source], ...]
@@ -75,16 +75,18 @@ class Mapping:
                 continue
             if target.startswith(_METADATA):
                 found.setdefault("metadata", {})[target.removeprefix(_METADATA)] = value
+            elif target == "metadata":
+                found["metadata"] = {**_object(target, value), **found.get("metadata", {})}
             else:
                 found[target] = _fitted(target, value, source)
         return found
 
 
-SAME_NAMES: Final = Mapping(tuple((target, Source(((target,),))) for target in TARGETS))
+SAME_NAMES: Final = LineMapping(tuple((target, Source(((target,),))) for target in TARGETS))
 """The mapping where none is given: each field from the one of its own name."""
 
 
-def parse_mapping(text: str | Iterable[str]) -> Mapping:
+def parse_mapping(text: str | Iterable[str]) -> LineMapping:
     """Read a mapping.
 
     Args:
@@ -101,7 +103,7 @@ def parse_mapping(text: str | Iterable[str]) -> Mapping:
         raise InvalidInput(f"the mapping names {twice} twice")
     if "content" not in targets:
         raise InvalidInput("the mapping says nothing of content: add content=FIELD")
-    return Mapping(tuple(pairs))
+    return LineMapping(tuple(pairs))
 
 
 def _pair(part: str) -> tuple[str, Source]:
@@ -193,6 +195,12 @@ def _body(value: Any) -> Body:
     return value if isinstance(value, str) else Json(value)
 
 
+def _object(target: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    raise InvalidInput(f"{target} is an object, not {_kind(value)}")
+
+
 def _list(target: str, value: Any) -> list[str]:
     values = value if isinstance(value, list) else [value]
     if all(isinstance(each, str) for each in values):
@@ -223,4 +231,6 @@ def _by_pattern(text: str, pattern: str) -> datetime | None:
 
 
 def _kind(value: Any) -> str:
-    return {dict: "an object", list: "a list", bool: "true or false"}[type(value)]
+    return {dict: "an object", list: "a list", bool: "true or false", str: "text"}.get(
+        type(value), "a number"
+    )

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from zero_mem.controller.messages import Defect, Transcript
-from zero_mem.errors import InvalidInput
 from zero_mem.operations.idempotency import IDEMPOTENCY, fingerprint
 from zero_mem.operations.requests import save_request
 from zero_mem.replay.said import Said, said
@@ -25,9 +24,7 @@ from zero_mem.storage.base import NamespaceRow, Transaction
 from zero_mem.storage.codec import purged_key
 from zero_mem.traces.records import completes, digest
 from zero_mem.traces.report import TraceItem, TraceReport
-from zero_mem.traces.writing import Writer, Written, telling_how_far
-
-Progress: TypeAlias = Callable[[str, int, int], None]
+from zero_mem.traces.writing import Progress, Writer, Written, read_files
 
 COMPLETED: Final = "trace:completed"
 """The decision scope of messages that grew after they were first imported."""
@@ -60,20 +57,7 @@ def import_transcripts(
         ZeroMemError: The store failed; a note says how far it got.
     """
     writer = Writer(space, dry_run=dry_run, on_written=on_written)
-    files = [Path(path) for path in paths]
-    problems: list[str] = []
-    space.memory.flush()
-    for path in files:
-        with telling_how_far(writer.report, path.name):
-            try:
-                _read(writer, path, on_progress)
-            except InvalidInput as error:
-                problems.append(str(error))
-                writer.unread(path, error)
-            writer.write()
-    if files and len(problems) == len(files):
-        raise InvalidInput("; ".join(problems))
-    return writer.report
+    return read_files(writer, paths, lambda path: _read(writer, path, on_progress))
 
 
 def _read(writer: Writer, path: Path, on_progress: Progress | None) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from zero_mem.controller.messages import Defect
 from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotAllowed, ZeroMemError
@@ -25,7 +25,8 @@ SAMPLE: Final = 5
 _LEFT_OUT: Final = (InvalidInput, Conflict, LimitReached, NotAllowed)
 """Errors of one record, which the others need not share."""
 
-Written = Callable[[int], None]
+Written: TypeAlias = Callable[[int], None]
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class Writer:
@@ -107,8 +108,32 @@ class Writer:
             self.report.sessions[session] = self.report.sessions.get(session, 0) + 1
 
 
+def read_files(
+    writer: Writer, paths: Iterable[str | Path], read: Callable[[Path], None]
+) -> TraceReport:
+    """Read files one after another into a writer; one that gives nothing is a defect.
+
+    Raises:
+        InvalidInput: None of them gave anything.
+        ZeroMemError: The store failed; a note says how far it got.
+    """
+    files, problems = [Path(path) for path in paths], list[str]()
+    writer.space.memory.flush()
+    for path in files:
+        with _telling_how_far(writer.report, path.name):
+            try:
+                read(path)
+            except InvalidInput as error:
+                problems.append(str(error))
+                writer.unread(path, error)
+            writer.write()
+    if files and len(problems) == len(files):
+        raise InvalidInput("; ".join(problems))
+    return writer.report
+
+
 @contextmanager
-def telling_how_far(report: TraceReport, file: str) -> Iterator[None]:
+def _telling_how_far(report: TraceReport, file: str) -> Iterator[None]:
     """Let an error that ends an import say what was written and how to go on."""
     try:
         yield
