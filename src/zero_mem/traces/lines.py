@@ -34,8 +34,8 @@ def import_lines(
 
     A line is known by its session and `id`, where the mapping names one, else by all that is read
     of it and how often it came before; so a file that was imported, or has grown since, adds only
-    what is new. Without a kind a record is a `message`, without a session it belongs to its file's. A
-    line that can't be read is reported, and the rest goes on.
+    what is new. Without a kind a record is a `message`, without a session it belongs to its
+    file's. A line that can't be read is reported, and the rest goes on.
 
     Args:
         space: The namespace that the records go to.
