@@ -141,7 +141,20 @@ def test_a_request_log_gives_each_message_once(space: Namespace) -> None:
         "And how long is it?",
         "380 km.",
     ]
-    assert trace(space)[-1].created_at == datetime.fromtimestamp(1772700060, UTC)
+    assert [r.created_at.timestamp() for r in trace(space)] == [1772700000] * 3 + [1772700060]
+
+
+@pytest.mark.req("op:idempotency")
+def test_a_run_that_tells_its_times_late_stays_one_thread(space: Namespace, tmp_path: Path) -> None:
+    first = {"role": "user", "content": "Is it open?"}
+    answer = {"role": "assistant", "content": "Yes.", "timestamp": "2026-03-05T10:00:00Z"}
+    path = tmp_path / "run.jsonl"
+    path.write_text(json.dumps(first) + "\n")
+    import_transcripts(space, [path])
+    path.write_text(json.dumps(first) + "\n" + json.dumps(answer) + "\n")
+    report = import_transcripts(space, [path])
+    assert (report.imported, report.unchanged) == (1, 1)
+    assert list(report.sessions) == ["run.jsonl#1"]
 
 
 def test_what_has_no_text_is_still_there(space: Namespace, tmp_path: Path) -> None:

@@ -37,9 +37,11 @@ def said(transcript: Transcript) -> Iterator[Said]:
     """Give what was said in a run, in order.
 
     System prompts are no part of it, nor is an output that holds thoughts alone. A message
-    without a time bears that of the one before it, so that order and time agree.
+    without a time bears that of the one before it, the first ones that of the first that has
+    one, so that order and time agree.
     """
-    moment: datetime | None = None
+    times = (message.created_at for message in transcript.messages)
+    moment = next((time for time in times if time is not None), None)
     for position, message in enumerate(transcript.messages):
         moment = message.created_at or moment
         if message.role != "system" and not _only_thoughts(message):

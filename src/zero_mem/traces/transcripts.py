@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -156,13 +156,19 @@ class _Thread:
 def _first_difference(items: Sequence[TraceItem], taken: dict[int, _Taken | None]) -> int | None:
     """Find the first place whose message is not the one that was imported there."""
     for place, was in taken.items():
-        if was is not None and _asked(items[place]) not in was.fingerprints:
+        if was is not None and was.fingerprints.isdisjoint(_asked_ever(items[place])):
             return place
     return None
 
 
-def _asked(item: TraceItem) -> str:
-    return fingerprint(save_request(**item.fields))
+def _asked(item: TraceItem, **changes: Any) -> str:
+    return fingerprint(save_request(**{**item.fields, **changes}))
+
+
+def _asked_ever(item: TraceItem) -> Iterator[str]:
+    """Give what asks for a record, and what did before its run told any time."""
+    yield _asked(item)
+    yield _asked(item, created_at=None)
 
 
 def _taken(transaction: Transaction, row: NamespaceRow, once: str) -> tuple[bool, _Taken | None]:
