@@ -85,6 +85,14 @@ def test_what_cannot_be_read_is_said_with_its_line_and_the_rest_is_there(folder:
 
 
 @pytest.mark.req("pkg:errors")
+def test_a_file_that_cannot_be_read_does_not_keep_the_others_out() -> None:
+    done = run("import", CHAT, "missing.jsonl", code=7)
+    assert done.stdout.startswith("imported 6 of 2 sessions")
+    assert "missing.jsonl: No such file" in done.stderr
+    assert parsed("stats")["records"] == 6
+
+
+@pytest.mark.req("pkg:errors")
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -154,12 +154,20 @@ def _named(files: Sequence[Path], origin: str, stack: ExitStack) -> Sequence[Pat
 
 def _sorted(paths: Sequence[Path], origin: str) -> dict[str, list[Path]]:
     """Sort files by what they are."""
-    from zero_mem.traces.detect import origin_of
-
     found: dict[str, list[Path]] = {"export": [], "transcript": [], "lines": []}
     for path in paths:
-        found[origin_of(path) if origin == "auto" else origin].append(path)
+        found[_detected(path) if origin == "auto" else origin].append(path)
     return found
+
+
+def _detected(path: Path) -> str:
+    """Tell what a file is; one that can't be read is told with the others that can't."""
+    from zero_mem.traces.detect import origin_of
+
+    try:
+        return origin_of(path)
+    except InvalidInput:
+        return "transcript"
 
 
 def _import_traces(
