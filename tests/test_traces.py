@@ -233,6 +233,30 @@ def test_a_message_cut_off_is_completed_and_its_beginning_stays_in_the_history(
     assert [e.operation for e in space.history(message.memory_id)] == ["save", "update"]
 
 
+@pytest.mark.req("op:idempotency", "prod:redact")
+def test_a_secret_is_taken_out_and_its_message_is_known_again(
+    space: Namespace, tmp_path: Path
+) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9" * 2
+    call = {"id": "c", "function": {"name": "login", "arguments": json.dumps({"token": secret})}}
+    messages = [
+        {"role": "user", "content": f"Use {secret} to log in."},
+        {"role": "assistant", "content": "I log in.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": f"token {secret} is good"},
+    ]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(messages))
+    assert import_transcripts(space, [path]).imported == 3
+    assert secret not in repr(trace(space))
+    again = import_transcripts(space, [path])
+    assert (again.imported, again.unchanged) == (0, 3)
+    space.configure(redact={"personal": "mask"})
+    mail = {"role": "assistant", "content": "Done."}
+    path.write_text(json.dumps([*messages, mail]))
+    grown = import_transcripts(space, [path])
+    assert (grown.imported, grown.unchanged, list(grown.sessions)) == (1, 3, ["run.json#1"])
+
+
 @pytest.mark.req("history:journal")
 def test_a_record_that_was_changed_or_purged_is_left_as_it_is(space: Namespace) -> None:
     taken(space, "openai_chat.jsonl")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from zero_mem.replay.said import Said, called
 from zero_mem.types import Body
 
+Held: TypeAlias = tuple[Body, Mapping[str, Any]]
+"""What a record holds: its body and its metadata."""
 
-def completes(whole: Said, content: Body, metadata: Mapping[str, Any]) -> bool:
-    """Tell whether a record is the beginning of what was said: it was still being written."""
-    if not isinstance(content, str) or not isinstance(whole.content, str):
+
+def completes(whole: Held, part: Held) -> bool:
+    """Tell whether a record is the beginning of another: it was still being written."""
+    (content, metadata), (beginning, before) = whole, part
+    if not isinstance(content, str) or not isinstance(beginning, str):
         return False
-    calls, before = whole.metadata.get("calls", []), metadata.get("calls", [])
-    if calls[: len(before)] != before:
+    calls, first = metadata.get("calls", []), before.get("calls", [])
+    if calls[: len(first)] != first:
         return False
-    return whole.content.startswith(content) or content == called(before)
+    return content.startswith(beginning) or beginning == called(first)
 
 
 def digest(messages: Sequence[Said]) -> str:

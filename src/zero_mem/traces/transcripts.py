@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from zero_mem.controller.messages import Defect, Transcript
 from zero_mem.operations.idempotency import IDEMPOTENCY, fingerprint
+from zero_mem.operations.redacted import redacted_save
 from zero_mem.operations.requests import save_request
+from zero_mem.redaction import of_namespace
+from zero_mem.redaction.redactor import Redactor
 from zero_mem.replay.said import Said, said
 from zero_mem.replay.transcripts import iter_read
 from zero_mem.space import Namespace
@@ -25,6 +28,7 @@ from zero_mem.storage.codec import purged_key
 from zero_mem.traces.records import completes, digest
 from zero_mem.traces.report import TraceItem, TraceReport
 from zero_mem.traces.writing import Progress, Writer, Written, read_files
+from zero_mem.types import MemoryRecord
 
 COMPLETED: Final = "trace:completed"
 """The decision scope of messages that grew after they were first imported."""
@@ -95,11 +99,11 @@ class _Thread:
     def write(self) -> None:
         """Write what is new of the thread."""
         items, taken = self._placed(self._name)
-        differing = _first_difference(items, taken)
-        if differing is not None and not self._is_cut_off(differing, taken):
+        differing = self._first_difference(items, taken)
+        if differing is not None and not self._is_cut_off(items[differing], differing, taken):
             fork = f"{self._name}~{digest(self._said[: differing + 1])}"
             items, taken = self._placed(fork)
-            differing = _first_difference(items, taken)
+            differing = self._first_difference(items, taken)
         for place, item in enumerate(items):
             if place == differing:
                 self._complete(item, taken[place])
@@ -120,13 +124,40 @@ class _Thread:
             ]
         return items, {place: was for place, (taken, was) in enumerate(found) if taken}
 
-    def _is_cut_off(self, place: int, taken: dict[int, _Taken | None]) -> bool:
+    def _first_difference(
+        self, items: Sequence[TraceItem], taken: Mapping[int, _Taken | None]
+    ) -> int | None:
+        """Find the first place whose message is not the one that was imported there."""
+        redactor = _redactor(self._space) if taken else None
+        for place, was in taken.items():
+            if was is not None and redactor is not None:
+                asked = _asked_ever(items[place], redactor)
+                if was.fingerprints.isdisjoint(asked) and not self._holds(items[place], was):
+                    return place
+        return None
+
+    def _holds(self, item: TraceItem, was: _Taken) -> bool:
+        """Tell whether a record holds a message, though by now other secrets are taken out."""
+        redactor, record = _redactor(self._space), self._record(was)
+        if record is None:
+            return False
+        clean = redacted_save(save_request(**item.fields), redactor)
+        calls = redactor.value(dict(record.metadata)).get("calls")
+        asked = (clean.metadata or {}).get("calls")
+        return redactor.body(record.content) == clean.content and calls == asked
+
+    def _is_cut_off(self, item: TraceItem, place: int, taken: Mapping[int, _Taken | None]) -> bool:
         """Tell whether the last message taken was still being written when it was imported."""
         was = taken[place]
-        if was is None or place != max(taken):
+        record = self._record(was) if was is not None and place == max(taken) else None
+        if record is None:
             return False
-        record = self._space.get_many([was.memory_id])[0]
-        return record is not None and completes(self._said[place], record.content, record.metadata)
+        clean = redacted_save(save_request(**item.fields), _redactor(self._space))
+        whole = (clean.content, clean.metadata or {})
+        return completes(whole, (record.content, record.metadata))
+
+    def _record(self, was: _Taken) -> MemoryRecord | None:
+        return self._space.get_many([was.memory_id])[0]
 
     def _complete(self, item: TraceItem, was: _Taken | None) -> None:
         """Bring a message that had been cut off to its end, as a new version of its record."""
@@ -136,7 +167,8 @@ class _Thread:
         self._space.update(
             was.memory_id, content=item.content, metadata=dict(item.fields["metadata"])
         )
-        self._space.decide(COMPLETED, item.once, _asked(item), memory_id=was.memory_id)
+        asked = _asked(item, _redactor(self._space))
+        self._space.decide(COMPLETED, item.once, asked, memory_id=was.memory_id)
 
     def _item(self, session: str, one: Said) -> TraceItem:
         fields: dict[str, Any] = {
@@ -153,22 +185,22 @@ class _Thread:
         return TraceItem(file=self._file, line=one.line, once=once, fields=fields)
 
 
-def _first_difference(items: Sequence[TraceItem], taken: dict[int, _Taken | None]) -> int | None:
-    """Find the first place whose message is not the one that was imported there."""
-    for place, was in taken.items():
-        if was is not None and was.fingerprints.isdisjoint(_asked_ever(items[place])):
-            return place
-    return None
+def _redactor(space: Namespace) -> Redactor:
+    """Give what takes secrets out of what is saved here."""
+    with space.memory.transaction() as transaction:
+        row = transaction.namespace(space.path)
+    return space.memory.redactors.of(of_namespace(row.settings if row else ""))
 
 
-def _asked(item: TraceItem, **changes: Any) -> str:
-    return fingerprint(save_request(**{**item.fields, **changes}))
+def _asked(item: TraceItem, redactor: Redactor, **changes: Any) -> str:
+    """Give the fingerprint under which the store knows what was asked for."""
+    return fingerprint(redacted_save(save_request(**{**item.fields, **changes}), redactor))
 
 
-def _asked_ever(item: TraceItem) -> Iterator[str]:
+def _asked_ever(item: TraceItem, redactor: Redactor) -> Iterator[str]:
     """Give what asks for a record, and what did before its run told any time."""
-    yield _asked(item)
-    yield _asked(item, created_at=None)
+    yield _asked(item, redactor)
+    yield _asked(item, redactor, created_at=None)
 
 
 def _taken(transaction: Transaction, row: NamespaceRow, once: str) -> tuple[bool, _Taken | None]:
