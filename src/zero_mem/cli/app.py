@@ -8,12 +8,15 @@ import typer
 
 from zero_mem.cli import (
     demo,
+    encrypting,
     exchanging,
     explaining,
     failures,
     forgetting,
+    hooking,
     indexing,
     journal,
+    keys,
     reading,
     replaying,
     writing,
@@ -50,6 +53,9 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    hooking,
+    encrypting,
+    keys,
     demo,
 ):
     app.add_typer(group.app)

@@ -47,6 +47,7 @@ from zero_mem.storage.postgres_server import Server, Session, Target, raise_tran
 from zero_mem.storage.postgres_text import (
     escape,
     read_terms,
+    unescape,
     write_term,
     write_terms,
 )
@@ -118,6 +119,29 @@ class PostgresStorage(Storage):
         except BaseException:
             session.roll_back()
             raise
+
+    def note(self, name: str) -> str | None:
+        """See `Storage.note`."""
+        sql = f"SELECT value FROM {self.server.schema}.store WHERE name = %s"
+        with self._session(write=False) as session:
+            found = session.run(sql, (f"note.{escape(name)}",)).fetchone()
+        return None if found is None else unescape(found[0])
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """See `Storage.notes`."""
+        sql = f"SELECT name, value FROM {self.server.schema}.store WHERE starts_with(name, %s)"
+        with self._session(write=False) as session:
+            rows = session.run(sql, (f"note.{escape(prefix)}",)).fetchall()
+        return {unescape(name[5:]): unescape(value) for name, value in rows}
+
+    def keep_note(self, name: str, value: str) -> None:
+        """See `Storage.keep_note`."""
+        sql = (
+            f"INSERT INTO {self.server.schema}.store VALUES (%s, %s)"
+            " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        )
+        with self._session(write=True) as session:
+            session.run(sql, (f"note.{escape(name)}", escape(value)))
 
     def scrub_pending(self) -> bool:
         """Tell whether rows were erased that no vacuum has removed since."""
