@@ -42,7 +42,7 @@ SMALL = {
     "shared_buffers": "64MB",
     "max_connections": "120",
     "wal_level": "logical",
-    "log_min_messages": "fatal",
+    "log_min_messages": "warning",
     "log_min_error_statement": "panic",
     "autovacuum_naptime": "15s",
 }

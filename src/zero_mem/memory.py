@@ -113,8 +113,9 @@ class Memory:
 
         Args:
             url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`,
-                `postgresql://user@host/database` (extra `postgres`); by default the
-                environment's ZERO_MEM_URL, else the file that `default_path` gives.
+                `postgresql://user@host/database` (extra `postgres`), `routes:///table.json`
+                (several such, see `storage.routing`); by default the environment's
+                ZERO_MEM_URL, else the file that `default_path` gives.
             clock: Gives the current time as an aware datetime; the system's by default.
             durability: "full" or "normal"; see `SQLiteStorage` and `PostgresStorage`.
             create: False refuses a store that is not there.
@@ -384,9 +385,11 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         return _sqlite(rest[1:], durability, create)
     if separator and scheme in ("postgresql", "postgres"):
         return _postgres(url, durability, create)
+    if separator and scheme == "routes" and rest[:1] == "/" and rest[1:]:
+        return _routed(rest[1:], durability, create)
     raise InvalidInput(
         f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db, "
-        "memory:// or postgresql://user@host/database"
+        "memory://, postgresql://user@host/database or routes:///table.json"
     )
 
 
@@ -417,6 +420,12 @@ def _postgres(url: str, durability: str, create: bool) -> Storage:
     from zero_mem.storage.postgres import PostgresStorage
 
     return PostgresStorage(url, durability=durability, create=create)
+
+
+def _routed(path: str, durability: str, create: bool) -> Storage:
+    from zero_mem.storage.routing_store import RoutedStorage
+
+    return RoutedStorage(path, durability=durability, create=create)
 
 
 def _make_folder(folder: FilePath) -> None:

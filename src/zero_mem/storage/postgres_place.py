@@ -5,32 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from zero_mem.errors import StoreCorrupt
+from zero_mem.errors import StoreCorrupt, StoreUnavailable
 from zero_mem.storage.base import NamespaceRow, Transaction
-from zero_mem.storage.codec import below, encode_path
+from zero_mem.storage.codec import below, decode_path, encode_path
 from zero_mem.storage.postgres_rows import (
     counter_values,
     namespace_row,
     statements,
 )
 from zero_mem.storage.postgres_server import Session
-from zero_mem.storage.postgres_text import digest, escape
+from zero_mem.storage.postgres_text import digest, escape, unescape
 from zero_mem.types import Path
 
 FIRST_ROWS, MOST_ROWS = 500, 2000
 """A scan reads so many rows at first, then twice as many each time, and at most so many."""
 
 
-class Elsewhere(Exception):
+class Elsewhere(StoreUnavailable):
     """Another node answers for the namespace.
 
     Args:
         path: The namespace.
-        node: The node's name, as the routing knows it.
+        node: The node's name, as the routing table knows it; "" where none is named.
     """
 
     def __init__(self, path: Path, node: str) -> None:
-        super().__init__(f"{node} answers for this namespace")
+        super().__init__(
+            f"the node {node!r} answers for the namespace {'/'.join(path)}; "
+            "open the store by its routing table"
+        )
         self.path = path
         self.node = node
 
@@ -99,6 +102,17 @@ class PostgresPlace(Transaction):
         if self._write:
             self._locked.update(row.number for row in rows)
         return [row for row in rows if below(prefix, row.path)]
+
+    def departures(self, prefix: Path) -> dict[int, str]:
+        """Name the namespaces at and below a path that are still here, but another node's."""
+        scope = escape(encode_path(prefix))[:-1]
+        self.session.defer("SELECT set_config('zero_mem.path', %s, true)", (scope,))
+        found = self.session.run(self._sql.departures, (scope, self._node))
+        return {
+            number: home
+            for number, path, home in found
+            if below(prefix, decode_path(unescape(path)))
+        }
 
     def store_namespace(self, row: NamespaceRow) -> None:
         self._at(row).defer(self._sql.store_namespace, counter_values(row))

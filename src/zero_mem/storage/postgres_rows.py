@@ -79,6 +79,7 @@ class Statements:
     lock: str
     namespaces: str
     locked_namespaces: str
+    departures: str
     store_namespace: str
     record: str
     by_use: str
@@ -99,7 +100,7 @@ def statements(schema: str) -> Statements:
     listed = (
         f"SELECT n.number, n.path, {counters}, c.vectors FROM {schema}.namespace n"
         f" JOIN {schema}.counter c ON c.namespace = n.number"
-        " WHERE starts_with(n.path, %s) AND c.home IN ('', %s) ORDER BY n.number"
+        " WHERE starts_with(n.path, %s) AND c.home = %s ORDER BY n.number"
     )
     each = (*BODY_TYPES, *JOURNAL_TYPES, *RECORD_TYPES, *LEXICON_TYPES)
     return Statements(
@@ -110,6 +111,11 @@ def statements(schema: str) -> Statements:
         lock=f"SELECT FROM {schema}.counter WHERE namespace = %s FOR UPDATE",
         namespaces=listed,
         locked_namespaces=f"{listed} FOR UPDATE OF c",
+        departures=(
+            f"SELECT n.number, n.path, c.home FROM {schema}.namespace n"
+            f" JOIN {schema}.counter c ON c.namespace = n.number"
+            " WHERE starts_with(n.path, %s) AND c.home <> %s"
+        ),
         store_namespace=(
             f"UPDATE {schema}.counter SET ({_COUNTERS}) ="
             f" ROW({', '.join(['%s'] * 8)}) WHERE namespace = %s"

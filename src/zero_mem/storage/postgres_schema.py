@@ -53,6 +53,44 @@ def prepare(server: Server, *, create: bool, origin: str = "") -> tuple[str, str
         return _facts(server, connection)
 
 
+NODES = 64
+"""How many nodes may make up one store: each numbers its namespaces in steps of so many."""
+
+
+def become_node(server: Server, name: str, place: int) -> None:
+    """Note that a new, empty store is one node of a larger one, and number its namespaces apart.
+
+    Args:
+        server: The database.
+        name: The node's name.
+        place: Its place among the nodes, from 0; no two nodes have the same.
+
+    Raises:
+        StoreCorrupt: It is another node, or holds namespaces of its own.
+    """
+    schema = server.schema
+    with translated(server.name), server.connect() as connection, connection.transaction():
+        connection.execute(f"LOCK TABLE {schema}.store IN SHARE ROW EXCLUSIVE MODE".encode())
+        sql = f"SELECT value FROM {schema}.store WHERE name = 'node'"
+        found = connection.execute(sql.encode()).fetchone()
+        if found is not None and found[0] != name:
+            raise StoreCorrupt(f"{server.name}: this is the node {found[0]!r}, not {name!r}")
+        if found is not None:
+            return
+        connection.execute(b"SELECT set_config('zero_mem.path', '[', true)")
+        if connection.execute(f"SELECT 1 FROM {schema}.namespace LIMIT 1".encode()).fetchone():
+            raise StoreCorrupt(
+                f"{server.name}: a store that holds memories can't become a node; export them, "
+                "and import them into the store of all nodes"
+            )
+        connection.execute(
+            f"ALTER TABLE {schema}.namespace ALTER COLUMN number SET INCREMENT BY {NODES}"
+            f" RESTART WITH {place + 1}".encode()
+        )
+        note = f"INSERT INTO {schema}.store VALUES ('node', %s)"
+        connection.execute(note.encode(), (name,))
+
+
 def _version(server: Server, connection: Connection) -> int:
     sql = f"SELECT value FROM {server.schema}.store WHERE name = 'version'"
     try:

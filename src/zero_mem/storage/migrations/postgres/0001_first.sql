@@ -213,13 +213,19 @@ BEGIN
         PERFORM set_config('synchronous_commit', synchronous, true);
     END IF;
     SELECT n.number INTO entered FROM {schema}.namespace n WHERE n.digest = enter.digest;
-    IF entered IS NULL AND making THEN
+    IF entered IS NULL THEN
+        IF making THEN
+            -- Whoever gives a path away waits for those who are making one below it.
+            PERFORM pg_advisory_xact_lock_shared(hashtextextended('zero-mem making {schema}', 0));
+        END IF;
         SELECT d.node INTO found.home FROM {schema}.departed d
             WHERE enter.path = d.path OR starts_with(enter.path, left(d.path, -1) || ',') LIMIT 1;
         IF found.home IS NOT NULL THEN
             RETURN NEXT found;
             RETURN;
         END IF;
+    END IF;
+    IF entered IS NULL AND making THEN
         INSERT INTO {schema}.namespace AS n (path, digest) VALUES (enter.path, enter.digest)
             ON CONFLICT (digest) DO NOTHING RETURNING n.number INTO entered;
         IF entered IS NULL THEN
@@ -238,7 +244,7 @@ BEGIN
     ELSE
         SELECT * INTO found FROM {schema}.counter c WHERE c.namespace = entered;
     END IF;
-    IF found.home <> enter.node AND found.home <> '' THEN
+    IF found.home <> enter.node THEN
         found.namespace := NULL;
     END IF;
     RETURN NEXT found;
