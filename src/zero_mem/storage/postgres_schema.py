@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 import psycopg
 
 from zero_mem.errors import MigrationNeeded, StoreCorrupt, StoreUnavailable
-from zero_mem.storage.postgres_server import Connection, Server, is_named, translated
+from zero_mem.storage.postgres_server import Connection, Server, translated
 
 SCHEMA_VERSION = 1
 PARTITIONS = 16
@@ -24,7 +24,6 @@ LOCK_MILLISECONDS = 2000
 TRIES = 30
 
 MIGRATIONS = FilePath(__file__).with_name("migrations") / "postgres"
-_MISSING = ("42P01", "3F000")  # no such table, no such schema
 
 
 def prepare(server: Server, *, create: bool, origin: str = "") -> tuple[str, str]:
@@ -92,13 +91,12 @@ def become_node(server: Server, name: str, place: int) -> None:
 
 
 def _version(server: Server, connection: Connection) -> int:
-    sql = f"SELECT value FROM {server.schema}.store WHERE name = 'version'"
-    try:
-        found = connection.execute(sql.encode()).fetchone()
-    except psycopg.ProgrammingError as error:
-        if is_named(error, *_MISSING):
-            return 0
-        raise
+    store = f"{server.schema}.store"
+    there = connection.execute(b"SELECT to_regclass(%s) IS NOT NULL", (store,)).fetchone()
+    if there != (True,):
+        return 0
+    sql = f"SELECT value FROM {store} WHERE name = 'version'"
+    found = connection.execute(sql.encode()).fetchone()
     version = int(found[0]) if found else 0
     if version > SCHEMA_VERSION:
         raise MigrationNeeded(
@@ -142,9 +140,8 @@ def _step(server: Server, connection: Connection, origin: str) -> None:
         b"SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"zero-mem {server.schema}",)
     )
     connection.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
-    with connection.transaction():
-        # Another process may have been first.
-        current = _savepoint_version(server, connection)
+    # Another process may have been first.
+    current = _version(server, connection)
     if current == 0:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {server.schema}".encode())
     for script in sorted(MIGRATIONS.glob("*.sql"))[current:]:
@@ -155,10 +152,3 @@ def _step(server: Server, connection: Connection, origin: str) -> None:
     connection.execute(
         f"{note} UPDATE SET value = EXCLUDED.value".encode(), ("version", str(SCHEMA_VERSION))
     )
-
-
-def _savepoint_version(server: Server, connection: Connection) -> int:
-    there = connection.execute(
-        b"SELECT to_regclass(%s) IS NOT NULL", (f"{server.schema}.store",)
-    ).fetchone()
-    return _version(server, connection) if there and there[0] else 0

@@ -15,7 +15,6 @@ from zero_mem.errors import InvalidInput, MissingExtra, StoreCorrupt, StoreUnava
 try:
     import psycopg
     import psycopg_pool
-    from psycopg.errors import lookup
 except ModuleNotFoundError as missing:
     raise MissingExtra("PostgreSQL", "postgres") from missing
 
@@ -331,8 +330,3 @@ def raise_translated(name: str, error: psycopg.Error) -> NoReturn:
 
 def _is_lost(error: psycopg.Error) -> bool:
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-
-
-def is_named(error: psycopg.Error, *codes: str) -> bool:
-    """Tell whether an error has one of some SQLSTATEs."""
-    return isinstance(error, tuple(lookup(code) for code in codes))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
@@ -22,6 +23,7 @@ from zero_mem.storage.codec import below, decode_path, encode_path
 from zero_mem.storage.postgres_server import Connection, Target, translated
 from zero_mem.storage.postgres_text import digest, escape, unescape
 from zero_mem.storage.routing import read_routes, write_routes
+from zero_mem.storage.routing_store import RoutedStorage
 from zero_mem.types import Path
 
 _TABLES = ("counter", "body", "journal", "record", "lexicon", "vector", "decision", "hold")
@@ -62,6 +64,10 @@ def move_tenant(
         raise InvalidInput(f"the move needs URLs of {origin!r} and {node!r}, and both in {file}")
     if origin == node:
         return 0
+    with closing(RoutedStorage(str(file))) as storage:
+        # Both are there, and are what the table says they are.
+        storage.node(origin)
+        storage.node(node)
     ends = Target(admins[origin]), Target(admins[node])
     with (
         translated(" → ".join(end.name for end in ends)),
@@ -80,9 +86,10 @@ def move_tenant(
         )
         move.copy()
         move.hand_over()
-        write_routes(file, read_routes(file).rerouted(prefix, node))
-        progress("routed")
         move.clean_up()
+        # Last, since nobody depends on it: the old node sends everybody to the new one.
+        write_routes(file, read_routes(file).rerouted(prefix, node))
+        progress("done")
         return len(move.numbers)
 
 
@@ -119,22 +126,30 @@ class _Move:
         """Let the new node have all rows of the tenant, and follow their changes."""
         self._close_to_newcomers()
         self.numbers = self._listed()
-        if self.numbers and not self._exists(self.old, "pg_publication", "pubname"):
-            self.old.execute(self._publication())
-        if self.numbers and not self._exists(self.new, "pg_subscription", "subname"):
-            self.new.execute(
-                sql.SQL("CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {}").format(
-                    sql.Identifier(self._name),
-                    sql.Literal(make_conninfo(self.source)),
-                    sql.Identifier(self._name),
-                )
-            )
+        if not self._arrived():
+            self._replicate()
         self.progress("copying")
         self._wait(
             "SELECT NOT EXISTS (SELECT FROM pg_subscription_rel r JOIN pg_subscription s"
             " ON s.oid = r.srsubid WHERE s.subname = %s AND r.srsubstate <> 'r')",
             (self._name,),
         )
+
+    def _replicate(self) -> None:
+        if not self._exists(self.old, "pg_publication", "pubname"):
+            self.old.execute(self._publication())
+        if not self._exists(self.new, "pg_subscription", "subname"):
+            self.new.execute(
+                sql.SQL(
+                    "CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {}"
+                    # As the owner of the tables it would stand behind their policies.
+                    " WITH (run_as_owner = true)"
+                ).format(
+                    sql.Identifier(self._name),
+                    sql.Literal(make_conninfo(self.source)),
+                    sql.Identifier(self._name),
+                )
+            )
 
     def _close_to_newcomers(self) -> None:
         """Have new namespaces below the path made on the new node, from now on."""
@@ -179,9 +194,23 @@ class _Move:
         )
         return found.fetchone() is not None
 
+    def _arrived(self) -> bool:
+        """Tell whether the new node knows that it is the home of all of the tenant."""
+        return self._says(*self._homes())
+
+    def _homes(self) -> tuple[str, Sequence[object]]:
+        question = (
+            f"SELECT count(*) = %s FROM {self.schema}.counter"
+            " WHERE namespace = ANY(%s::integer[]) AND home = %s"
+        )
+        return question, (len(self.numbers), self.numbers, self.node)
+
+    def _says(self, question: str, values: Sequence[object]) -> bool:
+        return self.new.execute(question.encode(), values).fetchone() == (True,)
+
     def _wait(self, question: str, values: Sequence[object]) -> None:
         """Wait until the new node answers yes."""
-        while self.new.execute(question.encode(), values).fetchone() != (True,):
+        while not self._says(question, values):
             if time.monotonic() > self.until:
                 raise StoreUnavailable(
                     f"moving to {self.node!r} takes too long; look at the new node's log, and "
@@ -195,32 +224,29 @@ class _Move:
         with self.old.transaction():
             # Waits for each writer's commit, in the order in which everybody locks.
             self.old.execute(
-                f"SELECT FROM {self.schema}.counter WHERE namespace = ANY(%s)"
+                f"SELECT FROM {self.schema}.counter WHERE namespace = ANY(%s::integer[])"
                 " ORDER BY namespace FOR UPDATE".encode(),
                 (self.numbers,),
             )
             self.old.execute(
-                f"UPDATE {self.schema}.counter SET home = %s WHERE namespace = ANY(%s)".encode(),
+                f"UPDATE {self.schema}.counter SET home = %s"
+                " WHERE namespace = ANY(%s::integer[])".encode(),
                 (self.node, self.numbers),
             )
-        self._wait(
-            f"SELECT count(*) = %s FROM {self.schema}.counter"
-            " WHERE namespace = ANY(%s) AND home = %s",
-            (len(self.numbers), self.numbers, self.node),
-        )
+        self._wait(*self._homes())
 
     def clean_up(self) -> None:
         """End the replication and remove the rows that stayed behind."""
+        self.progress("cleaning up")
         name = sql.Identifier(self._name)
         self.new.execute(sql.SQL("DROP SUBSCRIPTION IF EXISTS {}").format(name))
         self.old.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(name))
         for table in (*_TABLES[1:], "counter"):
             self._remove(table, "namespace")
         self._remove("namespace", "number")
-        self.progress("done")
 
     def _remove(self, table: str, column: str) -> None:
         self.old.execute(
-            f"DELETE FROM {self.schema}.{table} WHERE {column} = ANY(%s)".encode(),
+            f"DELETE FROM {self.schema}.{table} WHERE {column} = ANY(%s::integer[])".encode(),
             (self.numbers,),
         )
