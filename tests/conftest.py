@@ -35,6 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fault: long fault tests, run by `make test-all` only")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=8, help="how often PostgreSQL is killed")
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """Give the number of kills that was asked for."""
+    return int(request.config.getoption("--kills"))
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
