@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -416,16 +416,25 @@ def _sqlite(path: str, durability: str, create: bool) -> Storage:
 
 
 def _postgres(url: str, durability: str, create: bool) -> Storage:
-    # Imported here: it needs an extra.
-    from zero_mem.storage.postgres import PostgresStorage
-
+    with _extra_of_postgres():
+        from zero_mem.storage.postgres import PostgresStorage
     return PostgresStorage(url, durability=durability, create=create)
 
 
 def _routed(path: str, durability: str, create: bool) -> Storage:
-    from zero_mem.storage.routing_store import RoutedStorage
-
+    with _extra_of_postgres():
+        from zero_mem.storage.routing_store import RoutedStorage
     return RoutedStorage(path, durability=durability, create=create)
+
+
+@contextlib.contextmanager
+def _extra_of_postgres() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("psycopg", "psycopg_pool"):
+            raise
+        raise MissingExtra("PostgreSQL", "postgres") from error
 
 
 def _make_folder(folder: FilePath) -> None:

@@ -74,7 +74,6 @@ class PostgresStorage(Storage):
 
     Raises:
         InvalidInput: The URL or the durability is wrong.
-        MissingExtra: psycopg is not installed.
         StoreUnavailable: The server can't be reached, or there is no store.
         StoreCorrupt: The schema holds something else.
         MigrationNeeded: A newer version wrote it.

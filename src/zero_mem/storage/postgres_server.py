@@ -10,13 +10,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from zero_mem.errors import InvalidInput, MissingExtra, StoreCorrupt, StoreUnavailable
+import psycopg
+import psycopg_pool
 
-try:
-    import psycopg
-    import psycopg_pool
-except ModuleNotFoundError as missing:
-    raise MissingExtra("PostgreSQL", "postgres") from missing
+from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
@@ -220,16 +217,25 @@ class Session:
         )
 
     def _send(self, statements: Sequence[Statement]) -> Cursor:
+        """Run statements in one round trip; give the rows of the last one."""
         connection = self._connection
         assert connection is not None
-        if self._pipeline is None and len(statements) == 1:
+        if self._pipeline is not None:
+            pipeline, self._pipeline = self._pipeline, None
+            with pipeline:
+                for sql, values in statements:
+                    cursor = connection.execute(sql.encode(), values or None)
+            return cursor
+        if len(statements) == 1:
             ((sql, values),) = statements
             return connection.execute(sql.encode(), values or None)
-        pipeline, self._pipeline = self._pipelined(connection), None
-        with pipeline:
-            for sql, values in statements:
-                cursor = connection.execute(sql.encode(), values or None)
-        return cursor
+        # As one message: a pipeline sends each statement by itself, and wakes the server for it.
+        whole = psycopg.ClientCursor(connection)
+        together = "; ".join([sql for sql, _ in statements])
+        whole.execute(together.encode(), [value for _, values in statements for value in values])
+        while whole.nextset():
+            pass
+        return whole
 
     def _pipelined(self, connection: Connection) -> ExitStack:
         """Give the open pipeline, or one that is opened now; leaving it waits for the server."""
