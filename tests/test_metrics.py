@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,15 +84,11 @@ def test_opentelemetry_observes_the_counters(memory: Memory) -> None:
     busy(memory)
     exported = reader.get_metrics_data()
     assert exported is not None
-    metrics = {
-        m.name: m for r in exported.resource_metrics for s in r.scope_metrics for m in s.metrics
-    }
-    saves = [
-        p.value
-        for p in metrics["zero_mem.operations"].data.data_points
-        if (p.attributes or {}).get("operation") == "save"
-    ]
-    assert saves == [3]
+    written = json.loads(exported.to_json())
+    scopes = [scope for r in written["resource_metrics"] for scope in r["scope_metrics"]]
+    metrics = {m["name"]: m["data"]["data_points"] for s in scopes for m in s["metrics"]}
+    operations = {p["attributes"]["operation"]: p["value"] for p in metrics["zero_mem.operations"]}
+    assert operations == {"save": 3, "update": 1, "delete": 1}
     assert SECRET not in exported.to_json()
     provider.shutdown()
 

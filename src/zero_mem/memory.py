@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 Clock: TypeAlias = Callable[[], datetime]
 
+SWEPT = "swept"
+"""The note of when the whole store was last swept."""
+
 URL_VARIABLE = "ZERO_MEM_URL"
 """The environment variable that names the store where no URL is given."""
 
@@ -283,6 +286,10 @@ class Memory:
             self.namespace(*path).expire(action=action, dry_run=dry_run)
             for path in self.subtree().namespaces()
         ]
+        if not dry_run:
+            # Who came with a key sweeps what is theirs; only a sweep of all is noted.
+            with contextlib.suppress(NotAllowed):
+                self._storage.keep_note(SWEPT, self.now().isoformat())
         return SweepReport(
             swept=tuple(swept for report in reports for swept in report.swept),
             tasks=tuple(task for report in reports for task in report.tasks),

@@ -100,6 +100,12 @@ class Settings(View):
             found = transaction.decisions(row, scope) if row else []
         return {decision.key: decision.value for decision in found}
 
+    def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        with self._reading() as (transaction, row, _):
+            found = transaction.scopes(row) if row else []
+        return [scope for scope in found if not scope.startswith("zero-mem:")]
+
     def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
         name, identity = check_name(owner, "owner"), check_memory_id(memory_id)

@@ -71,6 +71,10 @@ class AsyncSettings(Calls[Namespace]):
         """Read a scope in the order its keys were first decided; None marks a purged value."""
         return await self._call(lambda twin: twin.decisions(scope))
 
+    async def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        return await self._call(lambda twin: twin.scopes())
+
     async def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
         await self._call(lambda twin: twin.hold(owner, memory_id))
