@@ -177,8 +177,8 @@ def test_a_key_of_the_environment_crosses_no_network_in_the_clear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ZERO_MEM_EMBEDDER_KEY", "sk-environment")
-    clear = EndpointEmbedder("http://models.example/v1", model="m", dimension=2)
-    secure = EndpointEmbedder("https://models.example/v1", model="m", dimension=2)
+    clear = Endpoint("http://models.example/v1", model="m", variables=KEY_VARIABLES)
+    secure = Endpoint("https://models.example/v1", model="m", variables=KEY_VARIABLES)
     assert "Authorization" not in clear._headers()
     assert secure._headers()["Authorization"] == "Bearer sk-environment"
 
@@ -202,7 +202,8 @@ def test_a_busy_server_is_asked_again_a_few_times(serve: Callable[..., Server]) 
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ((200, b"<html>"), "not a list of embeddings"),
+        ((200, b"<html>"), "no JSON"),
+        ((200, b"[]"), "not a list of embeddings"),
         ((200, b'{"data": [{"index": 0}]}'), "not a list of embeddings"),
         ((200, b'{"data": [{"index": 0, "embedding": ["x"]}]}'), "not a list of embeddings"),
         ((200, b'{"data": []}'), "0 vectors for 1 texts"),
