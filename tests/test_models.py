@@ -15,7 +15,13 @@ import pytest
 
 from zero_mem.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 from zero_mem.models import Embedder, embedder_named
-from zero_mem.models.endpoint import BATCH, RETRIES, EndpointEmbedder
+from zero_mem.models.endpoint import (
+    BATCH,
+    KEY_VARIABLES,
+    RETRIES,
+    Endpoint,
+    EndpointEmbedder,
+)
 from zero_mem.models.fake import FakeEmbedder
 
 Answer = Callable[[dict[str, Any]], tuple[int, bytes]]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import (
+    benching,
     demo,
     exchanging,
     explaining,
@@ -50,6 +51,7 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    benching,
     demo,
 ):
     app.add_typer(group.app)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -65,18 +64,16 @@ def outcome(question: Asked, prompt: Prompt, order: Order, seconds: float) -> Ou
     gold = question.evidence
     values = {**by_rank(order.indices, gold), **dict(by_tokens(prompt, order, gold))}
     if question.stale:
-        stale = {question.space.places[name] for name in question.stale}
+        stale = frozenset(question.space.places[name] for name in question.stale)
         values["newest"] = float(_place(order.indices, gold) < _place(order.indices, stale))
-    return Outcome(
-        category=question.category, half=question.half, values=values, seconds=seconds
-    )
+    return Outcome(category=question.category, half=question.half, values=values, seconds=seconds)
 
 
-def _place(order: Sequence[int], wanted: AbstractSet[int]) -> int:
+def _place(order: Sequence[int], wanted: frozenset[int]) -> int:
     return next((place for place, index in enumerate(order) if index in wanted), len(order))
 
 
-def by_rank(order: Sequence[int], gold: AbstractSet[int]) -> dict[str, float]:
+def by_rank(order: Sequence[int], gold: frozenset[int]) -> dict[str, float]:
     """Give the shares, the hits and nDCG of a ranking at each depth.
 
     Source:
@@ -91,7 +88,7 @@ def by_rank(order: Sequence[int], gold: AbstractSet[int]) -> dict[str, float]:
     return found
 
 
-def by_tokens(prompt: Prompt, order: Order, gold: AbstractSet[int]) -> Iterator[tuple[str, float]]:
+def by_tokens(prompt: Prompt, order: Order, gold: frozenset[int]) -> Iterator[tuple[str, float]]:
     """Give the same at each budget of prompt tokens.
 
     A piece of evidence counts by the share of its tokens that its line keeps; hits count lines.
@@ -99,7 +96,7 @@ def by_tokens(prompt: Prompt, order: Order, gold: AbstractSet[int]) -> Iterator[
     for suffix, threshold in PROMPTS.items():
         for budget in BUDGETS:
             lines = list(prompt.filled(order, budget, threshold=threshold))
-            gains = [line.share if line.index in gold else 0.0 for line in lines]
+            gains = [line.share if line.place in gold else 0.0 for line in lines]
             name = f"{budget}{suffix}"
             yield from _hits([gain for gain in gains if gain], len(gold), name).items()
             yield f"ndcg@{name}", ndcg(gains, len(gold))

@@ -34,7 +34,7 @@ def measure(
         EmbedderUnavailable: There are no vectors.
     """
     figures = [Figures(set=found.name, row=row.name) for row in rows]
-    if vectors is not None:
+    if vectors is not None and any(row.dense for row in rows):
         for question in found.questions:
             vectors.scores(question)
     with progress(f"measuring {found.name}", len(found.questions)) as step:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from zero_mem.evaluation.sets import Asked
+from zero_mem.index.units import Unit
 from zero_mem.policy.limits import Limits
 from zero_mem.text.compress import compress
 from zero_mem.text.fence import memory_line
@@ -30,9 +31,9 @@ class Order(NamedTuple):
 
 
 class PromptLine(NamedTuple):
-    """One line: its unit, what it shows, its tokens, the share of the body that it keeps."""
+    """One line: the place of its unit, what it shows, its tokens, the share of the body that it keeps."""
 
-    index: int
+    place: int
     text: str
     shown: str
     tokens: int
@@ -41,10 +42,17 @@ class PromptLine(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Prompt:
-    """Makes the lines of one question; each is made once, whatever ranks it."""
+    """Makes the lines of one question; each is made once, whatever ranks it.
+
+    Attributes:
+        question: The question.
+        tokenizer: Counts the tokens of the lines.
+        dated: Say of each record when it was and who said it, as a host does for a reader.
+    """
 
     question: Asked
     tokenizer: Tokenizer
+    dated: bool = False
     made: dict[tuple[int, int, int | None], PromptLine] = field(default_factory=dict)
 
     def filled(
@@ -77,8 +85,16 @@ class Prompt:
         space, count = self.question.space, self.tokenizer.count
         body = space.texts[index]
         shown = compress(body, limit=threshold, query=self.question.text).text
-        text = memory_line(str(index + 1), space.corpus.units[index].kind, None, shown)
+        unit = space.corpus.units[index]
+        head = _head(unit) if self.dated else ""
+        text = memory_line(str(index + 1), unit.kind, None, head + shown)
         if newer is not None:
             text += f" (superseded by {newer + 1})"
         share = 1.0 if shown == body else min(1.0, count(shown) / max(1, count(body)))
-        return PromptLine(index, text, shown, count(f"{text}\n"), share)
+        return PromptLine(index, text, head + shown, count(f"{text}\n"), share)
+
+
+def _head(unit: Unit) -> str:
+    said = [f"{unit.stamp:%Y-%m-%d %H:%M}" if unit.stamp else "", unit.speaker]
+    head = " ".join(part for part in said if part)
+    return f"{head}: " if head else ""

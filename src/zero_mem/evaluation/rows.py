@@ -68,6 +68,7 @@ class Row:
         ranker: How it ranks.
         base: The row that it is this one less (or with) a part; "" for a row of its own.
         items: Most items that it gives, None for no bound.
+        dense: Whether it needs vectors.
     """
 
     name: str
@@ -75,13 +76,14 @@ class Row:
     ranker: Ranker
     base: str = ""
     items: int | None = None
+    dense: bool = False
 
 
 def rows(vectors: Vectors | None) -> dict[str, Row]:
     """Give every row by its name; those with vectors where there are vectors."""
     found = list(_lexical())
     if vectors is not None:
-        found += _dense(vectors)
+        found += (replace(row, dense=True) for row in _dense(vectors))
     return {row.name: row for row in found}
 
 
@@ -102,9 +104,7 @@ def _lexical() -> Iterator[Row]:
     yield Row(name="recency", title="newest first", ranker=recency)
     yield Row(name="bm25", title="BM25", ranker=configured(PLAIN))
     yield Row(name="zero-mem", title="Zero-Mem (core)", ranker=configured(DEFAULT))
-    yield Row(
-        name="paper", title="profile `paper`", ranker=configured(PAPER), items=PAPER.items
-    )
+    yield Row(name="paper", title="profile `paper`", ranker=configured(PAPER), items=PAPER.items)
     yield from _changed("zero-mem", DEFAULT, None)
     yield from _paper_changed(None)
 
@@ -113,9 +113,7 @@ def _dense(vectors: Vectors) -> Iterator[Row]:
     alone, plain = nearest(vectors), configured(PLAIN)
     yield Row(name="dense", title="dense alone", ranker=alone)
     yield Row(name="bm25-dense", title="BM25 + dense (RRF)", ranker=fused(plain, alone))
-    yield Row(
-        name="zero-mem-dense", title="Zero-Mem, dense", ranker=configured(DEFAULT, vectors)
-    )
+    yield Row(name="zero-mem-dense", title="Zero-Mem, dense", ranker=configured(DEFAULT, vectors))
     yield Row(
         name="paper-dense",
         title="profile `paper`, dense",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from zero_mem.errors import InvalidInput
 from zero_mem.evaluation.lines import Line, json_lines
@@ -210,10 +211,18 @@ def read(name: str, folder: Path | None, *, every: bool = False, limit: int = 0)
     if not asked:
         raise InvalidInput(f"{queries}: no question names its evidence (`gold`)")
     digest = hashlib.sha256(corpus.read_bytes() + queries.read_bytes()).hexdigest()
-    found = list(spaces.values())
     return EvidenceSet(
-        name=name, spaces=found, questions=asked, digest=digest, why=selection.why
+        name=name,
+        spaces=list(spaces.values()),
+        questions=asked,
+        digest=digest,
+        why=_why(selection, limit),
     )
+
+
+def _why(selection: Selection, limit: int) -> str:
+    why = selection.why or "every question that names its evidence"
+    return f"{why}, at most {limit} of each space" if limit else why
 
 
 def _spaces(path: Path) -> dict[str, Space]:
@@ -263,17 +272,19 @@ def stamp(line: Line, field: str) -> datetime | None:
     written = line.text(field, "")
     if not written or written.isdecimal():
         return None
-    for read in (datetime.fromisoformat, *(_by(form) for form in _STAMPS)):
-        try:
-            found = read(written)
-        except ValueError:
-            continue
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
-    raise line.wrong(f"{field!r} is no time; write it as 2026-05-03 or 2026-05-03T14:30:00+00:00")
+    found = _time(written)
+    if found is None:
+        raise line.wrong(f"{field!r} is no time; write 2026-05-03 or 2026-05-03T14:30:00+00:00")
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _by(form: str) -> Any:
-    return lambda written: datetime.strptime(written, form).replace(tzinfo=UTC)
+def _time(written: str) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(written)
+    for form in _STAMPS:
+        with suppress(ValueError):
+            return datetime.strptime(written, form).replace(tzinfo=UTC)
+    return None
 
 
 def _questions(
@@ -355,7 +366,7 @@ def _single_facts(name: str, session: str, limit: int) -> EvidenceSet:
     ]
     space = _space(name, lines)
     asked = _questions({name: space}, lines, EVERY, limit)
-    return EvidenceSet(name=name, spaces=[space], questions=asked)
+    return EvidenceSet(name=name, spaces=[space], questions=asked, why=_why(EVERY, limit))
 
 
 def each(

@@ -46,6 +46,10 @@ class Endpoint:
         timeout: Seconds that connecting and each read may take.
         sleep: Waits between repetitions.
 
+    Attributes:
+        name: Host and model, for messages.
+        private: Whether what is sent can't be read on the way.
+
     Raises:
         InvalidInput: The address can't be used.
     """
@@ -63,6 +67,7 @@ class Endpoint:
         self._address = _checked(url)
         self._host = self._address.hostname or ""
         self.name = f"{self._host}/{model}"
+        self.private = _is_private(self._address)
         self._key = _key(self._address, variables) if key is None else key
         self._timeout = timeout
         self._sleep = sleep
@@ -214,7 +219,7 @@ def _repetitions() -> Iterator[float | None]:
     yield None
 
 
-def is_private(address: SplitResult) -> bool:
+def _is_private(address: SplitResult) -> bool:
     """Tell whether what is sent there can't be read on the way."""
     return address.scheme == "https" or address.hostname in ("localhost", "127.0.0.1", "::1")
 
@@ -237,7 +242,7 @@ def _checked(url: str) -> SplitResult:
 
 def _key(address: SplitResult, variables: Sequence[str]) -> str:
     """Read the key from the environment, unless it would cross a network in the clear."""
-    if not is_private(address):
+    if not _is_private(address):
         return ""
     return next((os.environ[name] for name in variables if os.environ.get(name)), "")
 
