@@ -31,7 +31,7 @@ class Order(NamedTuple):
 
 
 class PromptLine(NamedTuple):
-    """One line: the place of its unit, what it shows, its tokens, the share of the body that it keeps."""
+    """One line: whose it is, its text, what that shows, its tokens, the share of the body kept."""
 
     place: int
     text: str
