@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
     "save", "get", "list", "search", "recall", "read", "update", "touch", "archive", "restore",
     "delete", "purge", "expire", "scrub", "history", "as-of", "rollback", "stats", "why",
-    "duplicates", "configure", "reindex", "export", "import", "replay", "demo",
+    "duplicates", "configure", "reindex", "export", "import", "replay", "bench recall", "demo",
 }  # fmt: skip
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}
 RECORD = {
@@ -69,8 +69,17 @@ def parsed(*arguments: str, code: int = 0) -> Any:
 
 
 def commands() -> dict[str, Any]:
+    """Give every command by what is typed, those of groups too."""
     group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    return dict(leaves(group.commands))
+
+
+def leaves(found: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, each in found.items():
+        if inside := getattr(each, "commands", None):
+            yield from leaves(inside, f"{before}{name} ")
+        else:
+            yield before + name, each
 
 
 # The commands

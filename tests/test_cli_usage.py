@@ -153,7 +153,7 @@ def test_only_what_saves_makes_a_store(
 
 
 def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
-    makes_one_or_has_none = {"save", "import", "replay", "demo", "reindex"}
+    makes_one_or_has_none = {"save", "import", "replay", "demo", "reindex", "bench recall"}
     assert {each[0] for each in NEEDS_A_STORE} | makes_one_or_has_none == COMMANDS
 
 
@@ -189,6 +189,7 @@ def test_help_has_the_defaults_of_limits_and_the_values_of_settings() -> None:
 
 
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+FIRST_WORDS = {name.split()[0] for name in COMMANDS}
 
 
 def table(heading: str) -> list[list[str]]:
@@ -205,7 +206,7 @@ def test_the_page_has_every_command_and_no_other() -> None:
     with_fields = {
         name.split()[0] for row in table("JSON") for name in re.findall(r"`([^`]+)`", row[0])
     }
-    assert with_fields == COMMANDS - {"demo"}
+    assert with_fields == FIRST_WORDS - {"demo"}
 
 
 def test_the_page_has_the_exit_codes() -> None:
@@ -264,4 +265,4 @@ def test_the_readmes_list_every_command() -> None:
     for name in ("README.md", "README.zh.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         listed = re.findall(r"`(get list [^`]*)`", text)
-        assert {*" ".join(listed).split(), "save", "recall", "update"} == COMMANDS
+        assert {*" ".join(listed).split(), "save", "recall", "update"} == FIRST_WORDS

@@ -7,10 +7,11 @@ calls one. Its answers are scored as they are and after `calibrate`.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from zero_mem.errors import EndpointUnavailable
@@ -150,23 +151,28 @@ def read(
 def _answers(
     asked: Sequence[Asked], row: Row, reader: Reader, tokenizer: Tokenizer
 ) -> Iterator[tuple[Asked, list[PromptLine], Answer | EndpointUnavailable]]:
-    """Ask, several at a time, in order; when a run ends early, what is not yet sent is not sent."""
-
-    def one(question: Asked) -> tuple[Asked, list[PromptLine], Answer | EndpointUnavailable]:
-        lines = lines_of(question, row, reader.budget, tokenizer)
-        try:
-            return question, lines, reader.answer(question, lines)
-        except EndpointUnavailable as error:
-            return question, lines, error
-
+    """Ask in order, a few at a time; the next question goes out when an answer was taken."""
+    remaining = iter(asked)
+    waiting: deque[tuple[Asked, list[PromptLine], Future[Answer | EndpointUnavailable]]] = deque()
     with ThreadPoolExecutor(reader.concurrency, thread_name_prefix="zero-mem-reader") as pool:
-        waiting = [pool.submit(one, question) for question in asked]
-        try:
-            for future in waiting:
-                yield future.result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while True:
+            # Ranking stays on this thread: a corpus is used by one at a time.
+            for question in islice(remaining, reader.concurrency - len(waiting)):
+                lines = lines_of(question, row, reader.budget, tokenizer)
+                waiting.append((question, lines, pool.submit(_asked, reader, question, lines)))
+            if not waiting:
+                return
+            question, lines, future = waiting.popleft()
+            yield question, lines, future.result()
+
+
+def _asked(
+    reader: Reader, question: Asked, lines: Sequence[PromptLine]
+) -> Answer | EndpointUnavailable:
+    try:
+        return reader.answer(question, lines)
+    except EndpointUnavailable as error:
+        return error
 
 
 def lines_of(question: Asked, row: Row, budget: int, tokenizer: Tokenizer) -> list[PromptLine]:
