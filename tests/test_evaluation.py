@@ -229,6 +229,7 @@ def test_single_facts_are_found_no_worse_than_by_bm25() -> None:
 
 def synonymous(tmp_path: Path) -> EvidenceSet:
     corpus = [
+        {"space": "s", "id": "blank", "text": " "},  # a store takes no such record
         {"space": "s", "id": "a", "text": "The vehicle is in the shed."},
         {"space": "s", "id": "b", "text": "The boat is in the water."},
     ]

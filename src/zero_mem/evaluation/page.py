@@ -80,8 +80,8 @@ def _set(result: Result, facts: SetFacts) -> Iterator[str]:
     if not found:
         return
     yield (
-        f"## {facts.name}\n\n{facts.questions:,} questions ({facts.selection}) over "
-        f"{facts.records:,} records in {facts.spaces} {'space' if facts.spaces == 1 else 'spaces'}."
+        f"## {facts.name}\n\n{_counted(facts.questions, 'question')} ({facts.selection}) over "
+        f"{_counted(facts.records, 'record')} in {_counted(facts.spaces, 'space')}."
     )
     plain = next(
         (one.milliseconds() for row, one in result.of(facts.name) if row.name == "bm25"), 0
@@ -99,6 +99,10 @@ def _set(result: Result, facts: SetFacts) -> Iterator[str]:
     )
     if len(found[0][1].categories) > 1:
         yield _categories(facts.name, found)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _by_rank(title: str, one: Figures, plain: float) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from zero_mem.errors import EmbedderUnavailable
 from zero_mem.evaluation.sets import Asked, Space
@@ -67,21 +67,29 @@ class Vectors:
             raise EmbedderUnavailable(found.degraded or f"{found.behind} records have no vector")
         with memory.transaction() as transaction:
             row = transaction.namespace(NAMESPACE)
-        first = row.position(1) if row else 0
-        return {position - first: value for position, value in found.scores.items()}
+        assert row is not None
+        first, places = row.position(1), _saved(space)
+        return {places[position - first]: value for position, value in found.scores.items()}
 
     def _filled(self, space: Space) -> Memory:
         memory = Memory.open("memory://", embedder=self._embedder, patience=_PATIENCE)
-        memory.namespace(*NAMESPACE).save_many(
-            {
-                "content": text,
-                "kind": unit.kind,
-                "session": unit.session or None,
-                "speaker": unit.speaker or None,
-                **({"created_at": unit.stamp} if unit.stamp else {}),
-            }
-            for text, unit in zip(space.texts, space.corpus.units, strict=True)
-        )
+        memory.namespace(*NAMESPACE).save_many(_record(space, place) for place in _saved(space))
         with self._progress(f"embedding {space.name}", len(space.texts)) as step:
             memory.reindex(progress=lambda done, _: step(done))
         return memory
+
+
+def _saved(space: Space) -> list[int]:
+    """Give the places of the units that a store takes: those that say something."""
+    return [place for place, text in enumerate(space.texts) if text.strip()]
+
+
+def _record(space: Space, place: int) -> dict[str, Any]:
+    unit = space.corpus.units[place]
+    record = {
+        "content": space.texts[place],
+        "kind": unit.kind,
+        "session": unit.session or None,
+        "speaker": unit.speaker or None,
+    }
+    return {**record, "created_at": unit.stamp} if unit.stamp else record
