@@ -73,6 +73,7 @@ def test_built_in_sets_are_measured_where_no_set_is_named(data: Path) -> None:
         (("--vectors", "v.db"), "name one with --embedder"),
         (("--embedder", "bge"), "'bge' names no embedder"),
         (("--json", "none/out.json"), "there is no folder none"),
+        (("--json", "-", "--markdown", "-"), "can't both go to stdout"),
         (("--reader-model", "m"), "--reader names the address"),
         (("--reader", "https://models.example/v1"), "--reader-model names the model"),
         (("--reader", "models.example", "--reader-model", "m"), "http or https address"),

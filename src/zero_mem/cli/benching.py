@@ -127,6 +127,8 @@ def recall(
     names), and its answers are scored; without it nothing is sent anywhere.
     """
     check_targets(json_out, markdown)
+    if json_out == markdown == STREAM:
+        raise InvalidInput("--json and --markdown can't both go to stdout")
     wanted = Wanted(
         data=data,
         sets=_names(sets),
