@@ -23,6 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import cycle, islice
@@ -38,6 +39,7 @@ from zero_mem.models.embedder import Rows
 from zero_mem.recall.configuration import DEFAULT, PLAIN, Configuration
 from zero_mem.space import Namespace
 
+BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 LIMIT = 10
 WARM_UP = 20
 THEIRS = "txtai, hybrid"
@@ -45,11 +47,17 @@ THEIRS = "txtai, hybrid"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record; `session` and `speaker` are what Zero-Mem knows and txtai does not ask for."""
+    """One record; all but the text is what Zero-Mem makes use of, and txtai does not ask for."""
 
     text: str
     session: str
     speaker: str
+    at: datetime | None
+
+    def saved(self) -> dict[str, Any]:
+        """Give it as `save_many` takes it."""
+        known = {"session": self.session, "speaker": self.speaker, "created_at": self.at}
+        return {"content": self.text, **{name: value for name, value in known.items() if value}}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,7 +121,9 @@ def chats(size: int, questions: int) -> tuple[list[Record], list[str]]:
             said = chance.choices(vocabulary, weights, k=chance.randint(6, 24))
             said += chance.sample(topic, 2)
             text = f"{' '.join(said).capitalize()} {len(records)}."
-            records.append(Record(text=text, session=session, speaker=("Ann", "Bo")[turn % 2]))
+            at = BEGIN + timedelta(hours=9 * len(records) // 20, minutes=turn)
+            speaker = ("Ann", "Bo")[turn % 2]
+            records.append(Record(text=text, session=session, speaker=speaker, at=at))
     asked = [
         f"What did {one.speaker} say about {' '.join(chance.sample(one.text.lower().split(), 4))}?"
         for one in chance.sample(records[:size], questions)
@@ -125,7 +135,7 @@ def of_set(folder: Path, size: int, questions: int) -> tuple[list[Record], list[
     """Take the records and questions of a set, from its first spaces."""
     found = sets.read(folder.name, folder)
     records = {
-        text: Record(text=text, session=unit.session, speaker=unit.speaker)
+        text: Record(text=text, session=unit.session, speaker=unit.speaker, at=unit.stamp)
         for space in found.spaces
         for text, unit in zip(space.texts, space.corpus.units, strict=True)
         if "\n" not in text and text.strip()
@@ -138,16 +148,10 @@ def ours(records: Sequence[Record], known: Known) -> list[Timed]:
     """Save the records, and give the ways to ask Zero-Mem."""
     memory = Memory.open("memory://", embedder=known, patience=60)
     space = memory.namespace("bench")
-    space.save_many(
-        {"content": one.text, "session": one.session or None, "speaker": one.speaker or None}
-        for one in records
-    )
+    space.save_many(one.saved() for one in records)
     memory.reindex()
     core = Memory.open("memory://").namespace("bench")
-    core.save_many(
-        {"content": one.text, "session": one.session or None, "speaker": one.speaker or None}
-        for one in records
-    )
+    core.save_many(one.saved() for one in records)
     return [
         Timed(name="Zero-Mem, dense", ask=_recall(space, DEFAULT)),
         Timed(name="Zero-Mem, core", ask=_recall(core, DEFAULT)),
