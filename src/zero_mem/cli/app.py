@@ -9,12 +9,15 @@ import typer
 from zero_mem.cli import (
     benching,
     demo,
+    encrypting,
     exchanging,
     explaining,
     failures,
     forgetting,
+    hooking,
     indexing,
     journal,
+    keys,
     reading,
     replaying,
     writing,
@@ -52,6 +55,9 @@ for group in (
     exchanging,
     replaying,
     benching,
+    hooking,
+    encrypting,
+    keys,
     demo,
 ):
     app.add_typer(group.app)
