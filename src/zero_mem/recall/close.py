@@ -42,13 +42,13 @@ def _near(corpus: Corpus, seed: int) -> list[int]:
     units, unit = corpus.units, corpus.units[seed]
     if unit.stamp is None:
         return []
-    day, thread = unit.stamp.toordinal(), corpus.thread_of.get(seed)
+    day, thread = unit.stamp.toordinal(), corpus.threads.thread_of.get(seed)
     return [
         index
         for near in (day - 1, day, day + 1)
         for index in corpus.days.get(near, ())
         if (units[index].speaker, units[index].kind) != (unit.speaker, unit.kind)
-        and (thread is None or corpus.thread_of.get(index) != thread)
+        and (thread is None or corpus.threads.thread_of.get(index) != thread)
     ]
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from zero_mem.index.document import index_terms, searched_text
 from zero_mem.index.units import unit_of
+from zero_mem.recall.arithmetic import arithmetic
 from zero_mem.recall.corpora import Corpora, fits, units_of
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.lexical import StoredLexicon, rank
@@ -57,12 +58,10 @@ def _ranked(corpus: Corpus, request: Request) -> Ranking:
     units, session = corpus.units, request.session
     live, similarities = None, request.similarities
     if session:
-        said = [index for index, unit in enumerate(units) if unit.session == session]
-        before = tuple(said[-PREVIOUS:])
+        before = tuple(corpus.threads.of_session(session)[-PREVIOUS:])
         live = Live(speaker=request.speaker, before=before, moment=request.asked_at)
-    if similarities is not None:
-        places = corpus.places
-        similarities = {places[p]: value for p, value in similarities.items() if p in places}
+    if similarities:
+        similarities = arithmetic(dense=True).placed(corpus, similarities)
     return rank_units(
         corpus,
         request.query,
@@ -113,8 +112,8 @@ def _finding(
 def _visible(
     ranking: Ranking, order: Iterable[int], request: Request, read: _Reader
 ) -> Iterator[tuple[int, MemoryRecord]]:
-    own = ranking.own
-    wanted = (index for index in order if not request.own_words or own[index] > 0)
+    own = ranking.view.own
+    wanted = (index for index in order if not request.own_words or own(index) > 0)
     while chunk := list(islice(wanted, _CHUNK)):
         records = read(chunk)
         for index in chunk:

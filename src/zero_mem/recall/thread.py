@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice, pairwise
 
@@ -25,27 +24,8 @@ COHERENCE = 0.02
 """How much likelier neighbours are than other units where threads hold together (cosine)."""
 
 
-def threads(units: Sequence[Unit], labels: Sequence[str]) -> list[list[int]]:
-    """Group units by session, counterparty and kind, each group in order of time.
-
-    Args:
-        units: The units of a namespace, in order of position.
-        labels: The counterparty of each, "" where none is known.
-
-    Returns:
-        Indices into `units`; units without a session form no thread.
-    """
-    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for index, unit in enumerate(units):
-        if unit.session:
-            groups[unit.session, labels[index], unit.kind].append(index)
-    found = [group for group in groups.values() if len(group) > 1]
-    for group in found:
-        group.sort(key=lambda index: (_moment(units[index]), index))
-    return found
-
-
-def _moment(unit: Unit) -> float:
+def moment(unit: Unit) -> float:
+    """Give the place of a unit in time; one without a time comes first."""
     return unit.stamp.timestamp() if unit.stamp else 0.0
 
 
@@ -79,7 +59,7 @@ def episodes(units: Sequence[Unit], group: Sequence[int]) -> Iterator[Sequence[i
 
 
 def coherent(
-    groups: Sequence[Sequence[int]],
+    groups: Iterable[Sequence[int]],
     near: Mapping[int, Sequence[int]],
     count: int,
     likeness: Callable[[int, int], float],
@@ -92,10 +72,10 @@ def coherent(
     Args:
         groups: The threads.
         near: The neighbours of each unit.
-        count: The number of units.
+        count: So many units are looked at, the first ones.
         likeness: The cosine of two units, 0 to 1.
     """
-    pairs = [(a, b) for g in groups for a, b in pairwise(g) if b in near[a]]
+    pairs = [(a, b) for g in groups for a, b in pairwise(g) if max(a, b) < count and b in near[a]]
     if not pairs:
         return False
     step = max(1, len(pairs) // PAIRS)
