@@ -50,6 +50,7 @@ class EntityIndex:
         self._labels: list[str] = []
         self._waiting: dict[str, list[int]] = defaultdict(list)
         self._several = 0
+        self._count = 0
         self._known: set[str] = set().union(*(_certain(one) for one in names))
         for unit, one in zip(units, names, strict=True):
             self.append(unit, one)
@@ -57,11 +58,12 @@ class EntityIndex:
     @property
     def connecting(self) -> float:
         """The share of units that hold more than one name."""
-        return self._several / max(len(self.of_unit), 1)
+        return self._several / max(self._count, 1)
 
     def append(self, unit: Unit, names: Names) -> None:
         """Add a unit; a name that it is the first to show for certain is one in others too."""
         index = len(self.of_unit)
+        self._count += unit.text != ""
         for name in _certain(names) - self._known:
             self._known.add(name)
             for other in self._waiting.pop(name, ()):

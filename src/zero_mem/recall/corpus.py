@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import cached_property
+from itertools import islice
 from typing import Any, TypeVar
 
 from zero_mem.index.entities import EntityIndex, Names, names_of
@@ -128,7 +129,7 @@ class Corpus:
             self._ended.discard(place)
         self._names.pop(place, None)
         self._logs.pop(place, None)
-        if self._sampled and place in self._sampled[2]:
+        if ended or (self._sampled and place in self._sampled[2]):
             self._sampled = None
         self._follow(place, old, unit)
 
@@ -262,7 +263,7 @@ class Corpus:
         """
         if self._coherent is not None:
             return self._coherent
-        first = _settled(self.count)
+        first = _settled(self.alive)
         if self._sampled is None or self._sampled[0] != first:
             self._sampled = (first, *self._coherence(first))
         return self._sampled[1]
@@ -270,9 +271,12 @@ class Corpus:
     def _coherence(self, first: int) -> tuple[bool, frozenset[int]]:
         vectors: dict[int, Mapping[str, float]] = {}
         occurrences = self.occurrences
+        alive = (index for index in range(self.count) if index not in self._ended)
+        among = list(islice(alive, first))
+        after = among[-1] + 1 if among else 0
 
         def idf(term: str) -> float:
-            return _idf(bisect_left(occurrences[term][0], first), first)
+            return _idf(bisect_left(occurrences[term][0], after), first)
 
         def vector(index: int) -> Mapping[str, float]:
             if index not in vectors:
@@ -282,7 +286,7 @@ class Corpus:
         def likeness(one: int, other: int) -> float:
             return _cosine(vector(one), vector(other))
 
-        holds = thread.coherent(self.threads.groups, self.neighbours, first, likeness)
+        holds = thread.coherent(self.threads.groups, self.neighbours, among, likeness)
         return holds, frozenset(vectors)
 
     @property
@@ -426,7 +430,7 @@ def _unit_vector(logs: Mapping[str, float], idf: Callable[[str], float]) -> Mapp
 def _cosine(a: Mapping[str, float], b: Mapping[str, float]) -> float:
     if len(a) > len(b):
         a, b = b, a
-    return sum(value * b[term] for term, value in a.items() if term in b)
+    return sum([value * b[term] for term, value in a.items() if term in b])
 
 
 def _settled(count: int) -> int:

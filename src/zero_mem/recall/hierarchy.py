@@ -70,6 +70,8 @@ def hierarchy(
     question: Question,
     config: Configuration,
     similarities: Mapping[int, float] | None = None,
+    *,
+    by: Arithmetic | None = None,
 ) -> View:
     """Score every unit.
 
@@ -78,10 +80,11 @@ def hierarchy(
         question: The question's profile.
         config: The weights.
         similarities: Of the units that have a vector, their cosine with the question.
+        by: How sums over all units are computed; by default as `arithmetic` chooses.
     """
     terms = _with_previous(corpus, question, config)
     dense = similarities if similarities and config.dense else None
-    by = arithmetic(dense=dense is not None)
+    by = by or arithmetic(dense=dense is not None)
     own = by.graded(corpus.turns, terms)
     view = View([], own.highest, own.share, {"own": own.share})
     scores = _with_levels(by, view, corpus, own, terms, config)

@@ -61,7 +61,7 @@ def episodes(units: Sequence[Unit], group: Sequence[int]) -> Iterator[Sequence[i
 def coherent(
     groups: Iterable[Sequence[int]],
     near: Mapping[int, Sequence[int]],
-    count: int,
+    among: Sequence[int],
     likeness: Callable[[int, int], float],
 ) -> bool:
     """Tell whether neighbours speak of the same things more than any two units do.
@@ -72,14 +72,22 @@ def coherent(
     Args:
         groups: The threads.
         near: The neighbours of each unit.
-        count: So many units are looked at, the first ones.
+        among: The units that are looked at, in order.
         likeness: The cosine of two units, 0 to 1.
     """
-    pairs = [(a, b) for g in groups for a, b in pairwise(g) if max(a, b) < count and b in near[a]]
+    place = {index: number for number, index in enumerate(among)}
+    pairs = [
+        (a, b)
+        for group in groups
+        for a, b in pairwise(group)
+        if a in place and b in place and b in near[a]
+    ]
     if not pairs:
         return False
     step = max(1, len(pairs) // PAIRS)
     chosen = list(islice(pairs[::step], PAIRS))
     close = sum(likeness(a, b) for a, b in chosen) / len(chosen)
-    far = sum(likeness(a, (b + count // 2) % count) for a, b in chosen) / len(chosen)
+    count = len(among)
+    others = [(a, among[(place[b] + count // 2) % count]) for a, b in chosen]
+    far = sum(likeness(a, b) for a, b in others) / len(chosen)
     return close - far >= COHERENCE and close >= 2 * far

@@ -75,6 +75,7 @@ class Threads:
         self.neighbours: dict[int, tuple[int, ...]] = {}
         self.thread_of: dict[int, int] = {}
         self.labels: list[str] = []
+        self._labelled: Mapping[str, Sequence[int]] | None = None
         self._most = 0
         self._read(units)
 
@@ -135,7 +136,10 @@ class Threads:
     @property
     def labelled(self) -> Mapping[str, Sequence[int]]:
         """The units of each counterparty."""
-        return {label: held for label, held in self._by_label.items() if self._valid(label)}
+        if self._labelled is None:
+            held = self._by_label.items()
+            self._labelled = {label: units for label, units in held if self._valid(label)}
+        return self._labelled
 
     @property
     def openings(self) -> Iterator[int]:
@@ -154,6 +158,7 @@ class Threads:
         Returns:
             The units whose standing is another one now.
         """
+        self._labelled = None
         before = {index: self.standing[index]} if old else {}
         left = self._leave(index, old) if old else set()
         self._enter(index, new)
