@@ -394,6 +394,11 @@ class Calendar:
             self._years = years_of(self.days)
         return self._years
 
+    def day_of(self, index: int) -> Span | None:
+        """Give the days that a unit's text names first, else that of its stamp."""
+        found = self._spans[index]
+        return found[min(1, len(found) - 1)] if found else None
+
     def near(self, span: Span, reach: float) -> Iterable[Span]:
         """Give the spans at most so many days from a span."""
         first = bisect_left(self._ordered, (span.start - reach - LONGEST_SPAN,))

@@ -165,6 +165,9 @@ def _together(lists: Iterable[Sequence[int]]) -> Collection[int]:
 
 
 def _apply_dates(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
+    if question.events:
+        after = nearness(corpus, [event.span for event in question.events])
+        view.multiply("event", {index: 1 + config.events * after[index] for index in after})
     if not (question.spans and config.dates):
         return
     near = nearness(corpus, question.spans)

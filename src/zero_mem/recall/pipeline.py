@@ -141,7 +141,15 @@ def rank(
         allowed: Tells which units may be found.
     """
     phrases = config.phrases if config.dates else 1.0
-    question = read_question(corpus, text, asked_at=asked_at, live=live, phrases=phrases)
+    question = read_question(
+        corpus,
+        text,
+        asked_at=asked_at,
+        live=live,
+        phrases=phrases,
+        events=config.events > 0,
+        allowed=allowed,
+    )
     view = hierarchy(corpus, question, config, similarities)
     ranking = Ranking(
         corpus=corpus,

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.dates import spans, without_phrases
+from zero_mem.recall.events import Event, resolved
 from zero_mem.text.entities import entities
 from zero_mem.text.segment import query_terms
 
@@ -71,14 +72,16 @@ class Question:
     """A question's profile.
 
     `terms` are its words with their idf, without its time phrases where other words remain;
-    `absent` counts those that no unit has; `aligned` are the names in it that the graph
-    knows; `relational` tells that it asks about relations between things.
+    `absent` counts those that no unit has; `events` are its phrases that count from something
+    that happened, where it names no days; `names` are those that the graph may know;
+    `relational` tells that it asks about relations between things.
     """
 
     text: str
     terms: Mapping[str, float]
     absent: int
     spans: tuple[Span, ...] = ()
+    events: tuple[Event, ...] = ()
     names: frozenset[str] = frozenset()
     speakers: tuple[str, ...] = ()
     counterparties: tuple[str, ...] = ()
@@ -95,6 +98,8 @@ def read_question(
     asked_at: datetime | None = None,
     live: Live | None = None,
     phrases: float = 1.0,
+    events: bool = True,
+    allowed: Callable[[int], bool] | None = None,
 ) -> Question:
     """Read a question.
 
@@ -104,6 +109,8 @@ def read_question(
         asked_at: When it was asked; relative times count from there.
         live: The conversation that it continues.
         phrases: The weight of the words of time phrases.
+        events: Where it names no days, find out when the events were that it counts from.
+        allowed: Tells which units may say that.
     """
     read = text[:READ_CHARACTERS]
     anchor = asked_at.date() if asked_at else None
@@ -118,6 +125,7 @@ def read_question(
         terms=terms,
         absent=sum(term not in corpus.occurrences for term in words[:MAX_TERMS]),
         spans=tuple(days),
+        events=resolved(corpus, read, allowed) if events and not (days or live) else (),
         names=frozenset(entity.name for entity in entities(read)),
         speakers=tuple(_named(read, (n for n in corpus.speakers if n.lower() not in _ROLES))),
         counterparties=tuple(_named(read, corpus.counterparties)),
