@@ -25,6 +25,7 @@ from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
 from zero_mem.storage.times import to_micros
 from zero_mem.subtree import Subtree
+from zero_mem.text.entities import RULES, EntityExtractor, RuleEntities
 from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Memory:
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        extractor: EntityExtractor | str | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
@@ -77,6 +79,7 @@ class Memory:
         self._tokens = tokens
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
+        self._extractor = _extractor(extractor)
         self.queued = QueuedWrites(self)
 
     @classmethod
@@ -91,6 +94,7 @@ class Memory:
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        extractor: EntityExtractor | str | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -105,10 +109,12 @@ class Memory:
             embedder: Makes recall dense too: an `Embedder`, or a name that
                 `models.embedder_named` knows, such as "e5". No save ever waits for it.
             patience: Seconds that a recall waits for the embedder before it goes on without.
+            extractor: Finds names beside those that the rules find: an `EntityExtractor`, or
+                "jieba", "spacy" or "spacy:MODEL".
 
         Raises:
-            InvalidInput: The URL names no store this version knows, or the name no embedder.
-            MissingExtra: What the embedder needs is not installed.
+            InvalidInput: The URL names no store this version knows, or a name stands for nothing.
+            MissingExtra: What the embedder or the extractor needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
         """
         if url is None:
@@ -121,6 +127,7 @@ class Memory:
             actor=actor,
             embedder=embedder,
             patience=patience,
+            extractor=extractor,
         )
 
     def __enter__(self) -> Memory:
@@ -152,7 +159,7 @@ class Memory:
         # What ranks is loaded on first use.
         from zero_mem.recall import corpora
 
-        return corpora.Corpora()
+        return corpora.Corpora(extractor=self._extractor)
 
     @property
     def storage(self) -> Storage:
@@ -291,6 +298,16 @@ def _dense(memory: Memory, embedder: Embedder | str, patience: float) -> DenseIn
 
     chosen = embedder_named(embedder) if isinstance(embedder, str) else embedder
     return DenseIndex(memory, chosen, patience=patience)
+
+
+def _extractor(extractor: EntityExtractor | str | None) -> EntityExtractor:
+    if extractor is None:
+        return RULES
+    if isinstance(extractor, str):
+        from zero_mem.models.extractors import extractor_named
+
+        extractor = extractor_named(extractor)
+    return RuleEntities(extractor)
 
 
 def default_path() -> FilePath:

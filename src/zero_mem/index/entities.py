@@ -10,13 +10,16 @@ from itertools import islice
 from typing import NamedTuple
 
 from zero_mem.index.units import Unit
-from zero_mem.text.entities import Entity, EntityExtractor, RuleEntities
+from zero_mem.text.entities import RULES, Entity, EntityExtractor
 
 MOST_ENTITIES = 40
 """Of a unit's names the first count."""
 
 TITLE_WORDS = 10
 """A text that begins with so few words and a full stop or a line break has a title."""
+
+LONGEST_CALLED = 8
+"""Characters of the longest name of a speaker that is looked for in other texts."""
 
 _TITLE = re.compile(r"\s*([^\n.。:：!?！？]{2,80})(?:[.。]\s|\n)")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
@@ -49,6 +52,8 @@ class EntityIndex:
         self._names: list[Names] = []
         self._labels: list[str] = []
         self._waiting: dict[str, list[int]] = defaultdict(list)
+        self._texts: list[str] = []
+        self._spoken: dict[str, None] = {}
         self._several = 0
         self._count = 0
         self._known: set[str] = set().union(*(_certain(one) for one in names))
@@ -68,15 +73,27 @@ class EntityIndex:
             self._known.add(name)
             for other in self._waiting.pop(name, ()):
                 self._hold(other)
+        for name in {unit.speaker, unit.label} - {""} - self._spoken.keys():
+            self._called(name)
         for name in {names.title, _QUALIFIER.sub("", names.title)} - {""}:
             self.titled[name].append(index)
         self._names.append(names)
+        self._texts.append(unit.text)
         self._labels.append(unit.label.lower())
         self.of_unit.append({})
         self._hold(index)
         for entity in names.found:
             if entity.name not in self._known and index not in self._waiting[entity.name]:
                 self._waiting[entity.name].append(index)
+
+    def _called(self, name: str) -> None:
+        """Learn the name of who speaks or is spoken with; Chinese shows no name by its form."""
+        if name.isascii() or not 2 <= len(name) <= LONGEST_CALLED:
+            return
+        self._spoken[name] = None
+        for index, text in enumerate(self._texts):
+            if name in text:
+                self._hold(index)
 
     def _hold(self, index: int) -> None:
         """Note the names that a unit holds, as far as they are known to be names."""
@@ -85,6 +102,9 @@ class EntityIndex:
         for name in (title, self._labels[index]):
             if name:
                 held[name] += 1
+        text = self._texts[index]
+        if not text.isascii():
+            held.update(name for name in self._spoken if name in text and name not in held)
         before = self.of_unit[index]
         self.of_unit[index] = dict(held)
         self._several += (len(held) > 1) - (len(before) > 1)
@@ -105,7 +125,7 @@ def names_of(text: str, extractor: EntityExtractor | None = None) -> Names:
         text: The text.
         extractor: Finds them; the rules of the core by default.
     """
-    found = (extractor or RuleEntities()).entities(text)
+    found = (extractor or RULES).entities(text)
     return Names(title_of(text), tuple(islice(found, MOST_ENTITIES)))
 
 

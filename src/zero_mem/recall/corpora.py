@@ -17,6 +17,7 @@ from zero_mem.index.document import index_terms
 from zero_mem.index.units import Unit, unit_of
 from zero_mem.recall.corpus import Corpus
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
+from zero_mem.text.entities import RULES, EntityExtractor
 from zero_mem.types import Path
 
 LARGEST = 20_000
@@ -43,9 +44,15 @@ class _Kept:
 
 
 class Corpora:
-    """The corpora of one store; safe to share between threads."""
+    """The corpora of one store; safe to share between threads.
 
-    def __init__(self, *, most: int = CACHED_UNITS) -> None:
+    Args:
+        most: How many units of all namespaces are kept.
+        extractor: Finds names, in records and in questions.
+    """
+
+    def __init__(self, *, most: int = CACHED_UNITS, extractor: EntityExtractor = RULES) -> None:
+        self.extractor = extractor
         self._kept: OrderedDict[Path, _Kept] = OrderedDict()
         self._coherent: dict[Path, tuple[int, bool]] = {}
         self._lock = threading.Lock()
@@ -58,7 +65,7 @@ class Corpora:
             kept = self._kept.setdefault(row.path, _Kept())
             self._kept.move_to_end(row.path)
         with kept.lock:
-            corpus = _current(transaction, row, kept)
+            corpus = _current(transaction, row, kept, self.extractor)
             kept.corpus, kept.sequence = corpus, max(row.sequence, kept.sequence)
             self._evict()
             yield corpus
@@ -98,14 +105,16 @@ def fits(row: NamespaceRow) -> bool:
     return row.documents <= LARGEST and row.length <= MOST_TERMS
 
 
-def _current(transaction: Transaction, row: NamespaceRow, kept: _Kept) -> Corpus:
+def _current(
+    transaction: Transaction, row: NamespaceRow, kept: _Kept, extractor: EntityExtractor
+) -> Corpus:
     corpus = kept.corpus
     # An older snapshot than the cached one still finds its own rows; what it has not, it drops.
     if corpus is not None and row.sequence <= kept.sequence:
         return corpus
     if corpus is not None and _follow(transaction, row, kept.sequence, corpus):
         return corpus
-    return Corpus(_units(transaction, row))
+    return Corpus(_units(transaction, row), extractor=extractor)
 
 
 def _units(transaction: Transaction, row: NamespaceRow) -> list[Unit]:

@@ -22,6 +22,7 @@ from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.dates import spans, years_of
 from zero_mem.recall.levels import Level, Shares
 from zero_mem.recall.threads import Threads
+from zero_mem.text.entities import RULES, EntityExtractor
 
 _K = TypeVar("_K")
 
@@ -44,6 +45,7 @@ class Corpus:
             only some of a larger namespace.
         total: The number of units of that namespace.
         coherent: Whether that namespace's threads hold together.
+        extractor: Finds names, in units and in questions to them.
     """
 
     def __init__(
@@ -53,11 +55,13 @@ class Corpus:
         frequencies: Mapping[str, int] | None = None,
         total: int = 0,
         coherent: bool | None = None,
+        extractor: EntityExtractor = RULES,
     ) -> None:
         self.units: list[Unit] = []
         self.occurrences: dict[str, tuple[list[int], list[int]]] = {}
         self.lengths: list[int] = []
         self.places: dict[int, int] = {}
+        self.extractor = extractor
         self.kept: dict[str, Any] = {}
         self._ended: set[int] = set()
         self._need: dict[float, list[float]] = {}
@@ -304,7 +308,7 @@ class Corpus:
     def _named(self, index: int) -> Names:
         found = self._names.get(index)
         if found is None:
-            found = self._names[index] = names_of(self.units[index].text)
+            found = self._names[index] = names_of(self.units[index].text, self.extractor)
         return found
 
     @cached_property

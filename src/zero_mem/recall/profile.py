@@ -12,7 +12,6 @@ from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.dates import spans, without_phrases
 from zero_mem.recall.events import Event, resolved
-from zero_mem.text.entities import entities
 from zero_mem.text.segment import query_terms
 
 Answer: TypeAlias = Literal["time", "number", "person", "place", "list", "yes-no", "other"]
@@ -126,7 +125,7 @@ def read_question(
         absent=sum(term not in corpus.occurrences for term in words[:MAX_TERMS]),
         spans=tuple(days),
         events=resolved(corpus, read, allowed) if events and not (days or live) else (),
-        names=frozenset(entity.name for entity in entities(read)),
+        names=frozenset(entity.name for entity in corpus.extractor.entities(read)),
         speakers=tuple(_named(read, (n for n in corpus.speakers if n.lower() not in _ROLES))),
         counterparties=tuple(_named(read, corpus.counterparties)),
         answer=answer_type(text),

@@ -156,6 +156,7 @@ def _among_candidates(
         frequencies=lexicon.frequencies(terms),
         total=row.documents,
         coherent=corpora.coherent(transaction, row),
+        extractor=corpora.extractor,
     )
     ranking = _ranked(corpus, request)
     lowest = 1.0
