@@ -77,14 +77,11 @@ def outcome(held: Corpus) -> list[tuple[int, float]]:
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
 def test_a_followed_corpus_ranks_as_one_made_anew(some: list[Unit | int]) -> None:
     followed = Corpus([])
-    alive: dict[int, Unit] = {}
     for change in some:
         changed(followed, change)
         outcome(followed)  # every part is made, and has to follow from here
-    for place, held in enumerate(followed.units):
-        if held.text:
-            alive[place] = held
-    assert outcome(followed) == outcome(Corpus(alive.values()))
+    alive = [held for held in followed.units if held.text]
+    assert outcome(followed) == outcome(Corpus(alive))
 
 
 @pytest.mark.req("recall:dual-view", "index:hybrid")
