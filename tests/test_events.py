@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import sys
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from zero_mem import Memory
+from zero_mem.errors import InvalidInput, MissingExtra
+from zero_mem.models.date_parsers import date_parser_named
 from zero_mem.recall.events import phrases
 from zero_mem.space import Namespace
 
@@ -111,3 +116,52 @@ def test_an_event_that_no_memory_tells_of_changes_nothing(space: Namespace) -> N
     recall = space.recall("What did Ann buy before the earthquake?", explain=True)
     assert recall.items
     assert all("x event" not in item.parts for item in recall.items)
+
+
+# What the rules do not know, by another reader
+
+
+class _Jubilee:
+    """Knows one feast that no rule does."""
+
+    name = "jubilee"
+
+    def days(self, text: str, *, anchor: date) -> Iterator[tuple[date, date]]:
+        if "jubilee" in text:
+            yield date(anchor.year, 8, 24), date(anchor.year, 8, 26)
+
+
+@pytest.mark.req("recall:dual-view")
+def test_a_reader_of_ones_own_tells_the_days_of_a_phrase() -> None:
+    with Memory.open("memory://", date_parser=_Jubilee()) as memory:
+        space = memory.namespace("a")
+        save(space, purchases="Ann bought new boots.", event="Rain.")
+        recall = space.recall("What did Ann buy for the jubilee?", asked_at=DAY, explain=True)
+        assert recall.items[0].memory_id == "right"
+        assert recall.items[0].parts["x date"] > 2
+
+
+@pytest.mark.req("recall:dual-view")
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("What did Ann do a fortnight ago?", ["2024-05-06"]),
+        ("Where was I 36 hours ago?", ["2024-05-19"]),
+        ("Who may have called on Sat?", []),
+        ("What is the second book of Mark, and who sat there?", []),
+        ("What did the 42 say?", []),
+    ],
+)
+def test_dateparser_reads_what_is_a_time_and_nothing_else(text: str, days: list[str]) -> None:
+    pytest.importorskip("dateparser", reason="dateparser is not installed (the extra `dates`)")
+    found = date_parser_named("dateparser").days(text, anchor=date(2024, 5, 20))
+    assert [first.isoformat() for first, _ in found] == days
+
+
+@pytest.mark.req("recall:dual-view")
+def test_a_reader_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dateparser.search", None)
+    with pytest.raises(MissingExtra, match=r"zero-mem\[dates\]"):
+        Memory.open("memory://", date_parser="dateparser")
+    with pytest.raises(InvalidInput, match="dateparser or your own"):
+        Memory.open("memory://", date_parser="chrono")

@@ -25,14 +25,15 @@ from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
 from zero_mem.storage.times import to_micros
 from zero_mem.subtree import Subtree
-from zero_mem.text.entities import RULES, EntityExtractor, RuleEntities
 from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
+    from zero_mem.models.date_parsers import DateParser
     from zero_mem.models.embedder import Embedder
     from zero_mem.recall.corpora import Corpora
+    from zero_mem.text.entities import EntityExtractor
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -72,6 +73,7 @@ class Memory:
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
         extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
@@ -80,6 +82,7 @@ class Memory:
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self._extractor = _extractor(extractor)
+        self._date_parser = _date_parser(date_parser)
         self.queued = QueuedWrites(self)
 
     @classmethod
@@ -95,6 +98,7 @@ class Memory:
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
         extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -111,6 +115,8 @@ class Memory:
             patience: Seconds that a recall waits for the embedder before it goes on without.
             extractor: Finds names beside those that the rules find: an `EntityExtractor`, or
                 "jieba", "spacy" or "spacy:MODEL".
+            date_parser: Reads time phrases that the rules do not know: a `DateParser`, or
+                "dateparser".
 
         Raises:
             InvalidInput: The URL names no store this version knows, or a name stands for nothing.
@@ -128,6 +134,7 @@ class Memory:
             embedder=embedder,
             patience=patience,
             extractor=extractor,
+            date_parser=date_parser,
         )
 
     def __enter__(self) -> Memory:
@@ -158,8 +165,10 @@ class Memory:
         """What recall keeps of namespaces between reads."""
         # What ranks is loaded on first use.
         from zero_mem.recall import corpora
+        from zero_mem.text.entities import RuleEntities
 
-        return corpora.Corpora(extractor=self._extractor)
+        extractor = RuleEntities(self._extractor)
+        return corpora.Corpora(extractor=extractor, date_parser=self._date_parser)
 
     @property
     def storage(self) -> Storage:
@@ -300,14 +309,20 @@ def _dense(memory: Memory, embedder: Embedder | str, patience: float) -> DenseIn
     return DenseIndex(memory, chosen, patience=patience)
 
 
-def _extractor(extractor: EntityExtractor | str | None) -> EntityExtractor:
-    if extractor is None:
-        return RULES
-    if isinstance(extractor, str):
-        from zero_mem.models.extractors import extractor_named
+def _extractor(extractor: EntityExtractor | str | None) -> EntityExtractor | None:
+    if not isinstance(extractor, str):
+        return extractor
+    from zero_mem.models.extractors import extractor_named
 
-        extractor = extractor_named(extractor)
-    return RuleEntities(extractor)
+    return extractor_named(extractor)
+
+
+def _date_parser(parser: DateParser | str | None) -> DateParser | None:
+    if not isinstance(parser, str):
+        return parser
+    from zero_mem.models.date_parsers import date_parser_named
+
+    return date_parser_named(parser)
 
 
 def default_path() -> FilePath:

@@ -17,8 +17,10 @@ from zero_mem.aio.views.subtree import AsyncSubtree
 from zero_mem.aio.views.writes import AsyncWrites
 from zero_mem.errors import NotAllowed
 from zero_mem.memory import Clock, Memory
+from zero_mem.models.date_parsers import DateParser
 from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
+from zero_mem.text.entities import EntityExtractor
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
 
@@ -80,6 +82,8 @@ class AsyncMemory(AsyncOperations):
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -92,6 +96,8 @@ class AsyncMemory(AsyncOperations):
             actor: Who writes, for the journal.
             embedder: As for `Memory.open`.
             patience: As for `Memory.open`.
+            extractor: As for `Memory.open`.
+            date_parser: As for `Memory.open`.
         """
         memory = cls.__new__(cls)
         memory._begin(
@@ -104,6 +110,8 @@ class AsyncMemory(AsyncOperations):
                 actor=actor,
                 embedder=embedder,
                 patience=patience,
+                extractor=extractor,
+                date_parser=date_parser,
             )
         )
         return memory

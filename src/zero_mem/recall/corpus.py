@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from zero_mem.index.entities import EntityIndex, Names, names_of
 from zero_mem.index.units import Unit
+from zero_mem.models.date_parsers import DateParser
 from zero_mem.recall import thread
 from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.dates import spans, years_of
@@ -46,6 +47,7 @@ class Corpus:
         total: The number of units of that namespace.
         coherent: Whether that namespace's threads hold together.
         extractor: Finds names, in units and in questions to them.
+        date_parser: Reads what the rules do not know of a question's time phrases.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class Corpus:
         total: int = 0,
         coherent: bool | None = None,
         extractor: EntityExtractor = RULES,
+        date_parser: DateParser | None = None,
     ) -> None:
         self.units: list[Unit] = []
         self.occurrences: dict[str, tuple[list[int], list[int]]] = {}
         self.lengths: list[int] = []
         self.places: dict[int, int] = {}
         self.extractor = extractor
+        self.date_parser = date_parser
         self.kept: dict[str, Any] = {}
         self._ended: set[int] = set()
         self._need: dict[float, list[float]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias
 
 from zero_mem.recall.calendar_days import Span
@@ -113,7 +113,7 @@ def read_question(
     """
     read = text[:READ_CHARACTERS]
     anchor = asked_at.date() if asked_at else None
-    days = [s for s in spans(read, anchor=anchor, years=corpus.years) if s.days <= LONGEST_SPAN]
+    days = [s for s in _days(corpus, read, anchor) if s.days <= LONGEST_SPAN]
     words = query_terms(text)
     terms = _weighed(corpus, words)
     if days and phrases != 1:
@@ -133,6 +133,14 @@ def read_question(
         aggregate=bool(_AGGREGATE.search(read)),
         live=live,
     )
+
+
+def _days(corpus: Corpus, text: str, anchor: date | None) -> Iterator[Span]:
+    """Find the days that a question names: by rules, and what they leave by another reader."""
+    yield from spans(text, anchor=anchor, years=corpus.years)
+    if corpus.date_parser is not None and anchor is not None:
+        for first, last in corpus.date_parser.days(without_phrases(text), anchor=anchor):
+            yield Span(first.toordinal(), last.toordinal())
 
 
 def answer_type(text: str) -> Answer:

@@ -189,6 +189,7 @@ def _among_candidates(
         total=row.documents,
         coherent=corpora.coherent(transaction, row),
         extractor=corpora.extractor,
+        date_parser=corpora.date_parser,
     )
     ranking = _ranked(corpus, request)
     lowest = 1.0
