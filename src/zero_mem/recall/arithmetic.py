@@ -94,23 +94,22 @@ class Lists:
         short: float,
     ) -> list[float]:
         """See `Arithmetic`."""
-        # One pass: each over all units costs as much as a rare word's postings.
+        # One pass over all units, and most of them have no word of the question around them.
         (by_episode, episodes), (by_session, sessions) = outer
         by_episode, by_session = by_episode / episodes.unit, by_session / sessions.unit
-        highest, widest = own.unit, window.unit
         in_episode, in_session = episodes.scores, sessions.scores
+        episode_of, session_of = corpus.threads.episode_of, corpus.threads.session_of
+        base = [0.0] * len(own.scores)
+        for episode in corpus.episode_numbers:
+            session = in_session[session_of[episode]]
+            base[episode] = by_episode * in_episode[episode] + by_session * session
+        highest, widest = own.unit, window.unit
         return [
-            (alone := score / highest)
-            + share * need * (around / widest - alone)
-            + by_episode * in_episode[episode]
-            + by_session * in_session[session]
-            for score, around, need, episode, session in zip(
-                own.scores,
-                window.scores,
-                corpus.need(short),
-                corpus.threads.episode_of,
-                corpus.threads.session_of,
-                strict=True,
+            (alone := score / highest) + share * need * (around / widest - alone) + base[episode]
+            if around
+            else base[episode]
+            for score, around, need, episode in zip(
+                own.scores, window.scores, corpus.need(short), episode_of, strict=True
             )
         ]
 

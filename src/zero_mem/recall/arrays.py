@@ -52,8 +52,8 @@ class Arrays:
         session_of = _kept(corpus, "session_of", lambda: np.array(threads.session_of))
         alone = own.scores / own.unit
         scores: Floats = alone + share * need * (window.scores / window.unit - alone)
-        scores += (by_episode * episodes.scores)[episode_of]
-        scores += (by_session * sessions.scores)[session_of]
+        base = by_episode * episodes.scores + by_session * sessions.scores[session_of]
+        scores += base[episode_of]
         return scores
 
     def dense(self, corpus: Corpus, similarities: Mapping[int, float], *, threaded: bool) -> Floats:

@@ -38,7 +38,7 @@ class Corpus:
     """Everything that is derived from the units of a namespace.
 
     Indices are places in `units`; a unit that ended leaves an empty one at its place. `kept` is
-    what a faster arithmetic keeps of all units; it goes with every change.
+    what an arithmetic keeps of all units; it goes with every change.
 
     Args:
         units: In order of position.
@@ -247,6 +247,14 @@ class Corpus:
     def sessions(self) -> Level:
         """The sessions; a unit without one is alone in its own."""
         return self._level("sessions")
+
+    @property
+    def episode_numbers(self) -> Sequence[int]:
+        """The numbers of the episodes: each that of its first unit."""
+        found: Sequence[int] | None = self.kept.get("episode_numbers")
+        if found is None:
+            found = self.kept["episode_numbers"] = sorted(set(self.threads.episode_of))
+        return found
 
     def _level(self, name: str) -> Level:
         level = Level(self.occurrences, alone=name == "turns")
