@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zero_mem import handles
-from zero_mem.controller import lines
 from zero_mem.controller.compact import as_json
 from zero_mem.controller.interest import Interest, words_of
 from zero_mem.controller.messages import Message
