@@ -30,7 +30,7 @@ from zero_mem.errors import InvalidInput
 from zero_mem.text.tokens import Tokenizer
 
 _STANDING: Final = 0.66  # of the share; what is final takes so much, the tail the rest
-_THRESHOLD: Final = (0.235, 0.15, 10.2)
+_THRESHOLD: Final = (0.25, 0.15, 10.0)
 _SLACK: Final = 1.5
 _RESERVE: Final = 500
 _FRESH: Final = 5.0  # how much more of a result is used that no call has seen yet
