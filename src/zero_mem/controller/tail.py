@@ -30,14 +30,15 @@ from zero_mem.errors import InvalidInput
 from zero_mem.text.tokens import Tokenizer
 
 _STANDING: Final = 0.66  # of the share; what is final takes so much, the tail the rest
-_THRESHOLD: Final = (0.25, 0.15, 10.0)
-_SLACK: Final = 1.5
-_RESERVE: Final = 500
+_THRESHOLD: Final = (0.25, 0.15, 10.0)  # of merit: at this share, and how it falls with it
+_SLACK: Final = 1.5  # a single prompt may hold so much more than the share,
+_RESERVE: Final = 500  # of a column that is expected to grow by so many tokens
 _FRESH: Final = 5.0  # how much more of a result is used that no call has seen yet
 _AGEING: Final = 0.9  # with each newer result an old one is used less
 _NEWEST: Final = 32  # results that are looked at,
 _NEWEST_TEXTS: Final = 8  # of them those that are text
 _LONGEST: Final = 20_000  # tokens of a result; a longer one is read, not quoted
+_ASKED: Final = 0.2  # what a line of a text is worth for speaking of what was said
 _HEAD: Final = 6  # tokens of a handle's line
 
 
@@ -200,6 +201,7 @@ class TailSelector:
             known=self._interest.names,
             count=self._count,
             limit=limit - _HEAD * len(texts),
+            asked=_ASKED,
         )
         quoted: dict[int, list[lines.Line]] = {}
         by_place = {result.at: result for result in texts}
