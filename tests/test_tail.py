@@ -117,9 +117,11 @@ def test_lines_of_a_text_stand_under_their_handle_and_number() -> None:
     history += [user("Where is settle_refund? refund ledger order")]
     standing = {2: Standing(memory_id="7", text="[memo:7] save +82")}
     made = tail(history, standing, share=0.25, tokenizer=TOKENS)
-    assert made.text.startswith("[memo:7]\n@")
-    assert "def settle_refund(order): return order.ledger" in made.text
-    assert "@81" in made.text or "@82" in made.text
+    head, *quoted = made.text.rstrip("\n").split("\n")
+    assert head == "[memo:7]"
+    assert "def settle_refund(order): return order.ledger" in quoted
+    assert set(source.split("\n")) >= {line for line in quoted if not line.startswith("@")}
+    assert any(line.startswith("@") for line in quoted)
 
 
 def test_spans_name_the_result_that_each_part_quotes() -> None:

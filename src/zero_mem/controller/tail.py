@@ -274,7 +274,7 @@ class _Candidate:
 
 def _quoted(result: _Result, kept: Sequence[lines.Line]) -> _Part:
     text = "\n".join(piece for piece, _ in lines.numbered(kept))
-    return _Part(result, text, f"likely to be needed now: {kept[0].reason}")
+    return _Part(result, text, "likely to be needed now: lines")
 
 
 def _parts(
