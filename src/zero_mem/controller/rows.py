@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,25 +34,31 @@ class Rows:
     """Which rows of a table are kept, and how likely each is used.
 
     `tables` holds, for each table, the expected use of its rows: the same for all, save for
-    those that have something rare which was said.
+    those that have something rare which was said. Of a table with `long` rows or more those
+    alone are kept.
     """
 
     interest: Expectation
     share: float
     tables: dict[JsonPath, list[float]]
     sampled: set[JsonPath] = field(default_factory=set)
+    long: int = sys.maxsize
 
     def kept(self, path: JsonPath, rows: Sequence[Any]) -> list[int]:
         """Give the indexes of the kept rows, in order."""
         uses = self.uses(path, rows)
         if path in self.sampled:
             return [0]
-        if not self.share:
+        if self.singles_out(len(rows)):
             usual = min(uses)
             return [at for at, use in enumerate(uses) if use > usual][:_MOST_ROWS]
         ranked = sorted(range(len(rows)), key=lambda at: (-uses[at], at))
         most = min(_MOST_ROWS, max(1, math.ceil(len(rows) * self.share)))
         return sorted(ranked[:most])
+
+    def singles_out(self, size: int) -> bool:
+        """Tell whether of a table of a size those rows alone are kept that were spoken of."""
+        return not self.share or size >= self.long
 
     def uses(self, path: JsonPath, rows: Sequence[Any]) -> list[float]:
         """Give the expected use of each row."""

@@ -37,6 +37,7 @@ _FRESH: Final = 5.0  # how much more of a result is used that no call has seen y
 _AGEING: Final = 0.9  # with each newer result an old one is used less
 _NEWEST: Final = 32  # results that are looked at,
 _NEWEST_TEXTS: Final = 8  # of them those that are text
+_LONG_TABLE: Final = 100  # rows; of a longer one those that were spoken of are quoted
 _LONGEST: Final = 20_000  # tokens of a result; a longer one is read, not quoted
 _ASKED: Final = 0.2  # what a line of a text is worth for speaking of what was said
 _HEAD: Final = 6  # tokens of a handle's line
@@ -159,7 +160,7 @@ class TailSelector:
         for result in reversed(self._results):
             if result.value is not None:
                 unshown = _Unshown(self._interest, result, frozenset(newer))
-                candidates[result.at] = _Candidate(result, Rows(unshown, 1.0, {}))
+                candidates[result.at] = _Candidate(result, Rows(unshown, 1.0, {}, long=_LONG_TABLE))
                 newer |= result.texts
         ranked = [
             (unit, at)
