@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from zero_mem import handles
@@ -26,6 +27,8 @@ _ALARM: Final = re.compile(
 )
 
 LONGEST_LINE: Final = 600  # characters; a longer line is read, not quoted
+_REMEMBERED: Final = 8192  # lines; a tail looks at the same ones call after call
+_NOTHING: Final[frozenset[str]] = frozenset()
 _MOST_LINES: Final = 20_000
 _PER_COST: Final = 0.5
 _SPOKEN: Final = 0.05
@@ -128,7 +131,7 @@ class _Candidate:
 
 
 def _candidates(lines: list[str], speech: Mapping[str, float], asked: float) -> list[_Candidate]:
-    bags = [set(words(line)) if len(line) <= LONGEST_LINE else set() for line in lines]
+    bags = [_bag(line) if len(line) <= LONGEST_LINE else _NOTHING for line in lines]
     frequency = Counter(word for bag in bags for word in bag)
     own = [_relevance(bag, speech, frequency, len(lines)) for bag in bags]
     found = []
@@ -139,8 +142,18 @@ def _candidates(lines: list[str], speech: Mapping[str, float], asked: float) -> 
         relevance = own[at] + _NEIGHBOUR * near
         bonus = asked * relevance + (_ALARMING if _ALARM.search(line) else 0.0)
         cost = 2 + len(line) / 3.5
-        found.append(_Candidate(at, line, frozenset(names(line)), relevance, bonus, cost))
+        found.append(_Candidate(at, line, _names(line), relevance, bonus, cost))
     return found
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _bag(line: str) -> frozenset[str]:
+    return frozenset(words(line))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _names(line: str) -> frozenset[str]:
+    return frozenset(names(line))
 
 
 def _relevance(

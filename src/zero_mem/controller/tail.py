@@ -36,7 +36,7 @@ _RESERVE: Final = 500  # of a column that is expected to grow by so many tokens
 _FRESH: Final = 5.0  # how much more of a result is used that no call has seen yet
 _AGEING: Final = 0.9  # with each newer result an old one is used less
 _NEWEST: Final = 32  # results that are looked at,
-_NEWEST_TEXTS: Final = 8  # of them those that are text
+_NEWEST_TEXTS: Final = 4  # of them those that are text
 _LONG_TABLE: Final = 100  # rows; of a longer one those that were spoken of are quoted
 _LONGEST: Final = 20_000  # tokens of a result; a longer one is read, not quoted
 _ASKED: Final = 0.2  # what a line of a text is worth for speaking of what was said
@@ -135,7 +135,8 @@ class TailSelector:
         self._sent += self._count(shown)
         if standing is not None and handles.find(shown) and full <= _LONGEST:
             texts = frozenset(text for text, _ in scalars(value) if isinstance(text, str))
-            self._results.append(_Result(self._taken, standing, message.text, value, texts))
+            unshown = _unshown_lines(message.text, shown) if value is None else ()
+            self._results.append(_Result(self._taken, standing, value, texts, unshown))
             del self._results[:-_NEWEST]
 
     def select(self) -> Tail:
@@ -195,7 +196,7 @@ class TailSelector:
     def _text_parts(self, limit: int) -> dict[int, _Part]:
         """Choose lines of all text results together, of those that the prompt does not show."""
         texts = [result for result in self._results if result.value is None][-_NEWEST_TEXTS:]
-        unshown = [(result, *line) for result in texts for line in result.unshown_lines()]
+        unshown = [(result, *line) for result in texts for line in result.unshown]
         found = lines.extract_lines(
             "\n".join(line for _, _, line in unshown),
             speech=self._interest.speech,
@@ -215,23 +216,23 @@ class TailSelector:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A tool result: its place in the history, what stands for it, and its body.
+    """A tool result: its place in the history, what stands for it, and its value.
 
-    `texts` are the strings of its JSON value.
+    `texts` are the strings of its JSON value; of a text `unshown` has the lines that its place
+    does not show, each with its number.
     """
 
     at: int
     standing: Standing
-    body: str
     value: Any
     texts: frozenset[str]
+    unshown: Sequence[tuple[int, str]]
 
-    def unshown_lines(self) -> Iterator[tuple[int, str]]:
-        """Give the lines of a text that its place does not show, each with its number."""
-        shown = set(self.standing.text.split("\n"))
-        for number, line in enumerate(self.body.split("\n"), 1):
-            if handles.escape(line) not in shown:
-                yield number, line
+
+def _unshown_lines(body: str, shown: str) -> Sequence[tuple[int, str]]:
+    there = set(shown.split("\n"))
+    numbered = enumerate(body.split("\n"), 1)
+    return [(number, line) for number, line in numbered if handles.escape(line) not in there]
 
 
 @dataclass(frozen=True, slots=True)
