@@ -5,6 +5,15 @@ from __future__ import annotations
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.conversation.clients import with_memory
 from zero_mem.conversation.controller import MemoryController
+from zero_mem.conversation.ledger import ConversationLedger, LedgerCall, TokenCounts
 from zero_mem.conversation.outputs import Absorbed
 
-__all__ = ["Absorbed", "MemoryController", "ReferencePolicy", "with_memory"]
+__all__ = [
+    "Absorbed",
+    "ConversationLedger",
+    "LedgerCall",
+    "MemoryController",
+    "ReferencePolicy",
+    "TokenCounts",
+    "with_memory",
+]

@@ -24,10 +24,22 @@ from zero_mem.controller.wire.sites import Turn, response_turns, splice, steps
 from zero_mem.conversation.audit import Passed, passed_of
 from zero_mem.conversation.insertion import PURGED, Insertions
 from zero_mem.conversation.inspection import definition_spans, prompt_spans
+from zero_mem.conversation.ledger import (
+    ConversationLedger,
+    Ledger,
+    LedgerCall,
+    TokenCounts,
+    call_of,
+    columns_of,
+    model_of,
+    output_of,
+)
 from zero_mem.conversation.outputs import Absorbed, Outputs
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.conversation.tools import MemoryTools
 from zero_mem.errors import InvalidInput
+from zero_mem.ledger.columns import CallTokens
+from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable
 from zero_mem.prompts import Span
 from zero_mem.space import Namespace
 
@@ -47,6 +59,8 @@ class MemoryController:
         recall_reachable: False where nobody would answer a memory call, as for a child
             agent without tools: results then stay as they are.
         max_extract: Most tokens of one result's extract.
+        prices: Prices the ledger; rows are found by the model's name in the request.
+        counts: Counts tokens for the ledger; share one between the conversations of a process.
     """
 
     def __init__(
@@ -59,6 +73,8 @@ class MemoryController:
         policy: ReferencePolicy | None = None,
         recall_reachable: bool = True,
         max_extract: int = MAX_EXTRACT,
+        prices: PriceTable = DEFAULT_TABLE,
+        counts: TokenCounts | None = None,
     ) -> None:
         if mode not in get_args(Mode):
             raise InvalidInput(f'mode is "observe" or "offload", not {mode!r}')
@@ -68,6 +84,9 @@ class MemoryController:
         self._mode = mode
         self._offers_tools = recall_reachable
         self._schemas: Mapping[str, Any] = {}
+        self._prices = prices
+        self._counts = counts or TokenCounts(space.memory.tokenizer)
+        self._ledger = Ledger(space, conversation)
         self._insertions = Insertions(
             self._persisted,
             space.memory.tokenizer,
@@ -163,6 +182,44 @@ class MemoryController:
             history, by_text, self._insertions.is_exempt, self._space.memory.tokenizer
         )
         return [*definition_spans(prepared, self._space.memory.tokenizer), *spans]
+
+    def account(
+        self,
+        sent: Request,
+        wire_format: WireFormat,
+        *,
+        response: Request | None = None,
+        usage: Mapping[str, Any] | None = None,
+        given: Request | None = None,
+    ) -> LedgerCall:
+        """Enter a call into the ledger, in every mode; best done after its response went on.
+
+        Args:
+            sent: The request as the provider got it.
+            wire_format: As in `prepare`.
+            response: The body of the complete response; its `usage` corrects the count.
+            usage: The provider's usage object, where there is no complete response.
+            given: The host's own request, so that what was saved can be told.
+
+        Returns:
+            The entry, whose columns are corrected to the provider's total.
+        """
+        ours = self._mode == "offload"
+        counted = columns_of(sent, wire_format, self._counts, ours=ours)
+        if usage is None and response is not None:
+            said = response.get("usage")
+            usage = said if isinstance(said, Mapping) else None
+            counted += CallTokens(output=output_of(response, wire_format, self._counts))
+        without = counted.prompt
+        if given is not None and given is not sent:
+            without = columns_of(given, wire_format, self._counts, ours=False).prompt
+        call = call_of(model_of(sent), counted, usage, without=0 if given is None else without)
+        self._ledger.add(call)
+        return call
+
+    def ledger(self) -> ConversationLedger:
+        """Give what the calls of the conversation cost, by column and by price."""
+        return self._ledger.read(self._prices)
 
     def show(self, *memory_ids: str | int) -> None:
         """Allow handles that the host itself put into the conversation to be expanded."""

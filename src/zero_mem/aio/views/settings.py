@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zero_mem.aio.threads import Calls
@@ -62,6 +63,27 @@ class AsyncSettings(Calls[Namespace]):
             lambda twin: twin.decide(scope, key, value, memory_id=memory_id, only_new=only_new)
         )
 
+    async def decide_many(
+        self, items: Iterable[Mapping[str, Any]], *, only_new: bool = False, durable: bool = True
+    ) -> list[bool]:
+        """Keep many values in one transaction; each item has the arguments of `decide`.
+
+        Args:
+            items: Mappings with "scope", "key", "value" and, optionally, "memory_id".
+            only_new: Leave the values that are there already as they are.
+            durable: False where losing the values on power loss does no harm.
+
+        Returns:
+            Whether each value was written.
+
+        Raises:
+            InvalidInput, NotAllowed: An item is wrong; nothing was stored.
+            NotFound: A memory is not there or was purged; nothing was stored.
+        """
+        return await self._call(
+            lambda twin: twin.decide_many(items, only_new=only_new, durable=durable)
+        )
+
     async def decision(self, scope: str, key: str) -> str | None:
         """Read the value under (scope, key), None where there is none or it was purged."""
         return await self._call(lambda twin: twin.decision(scope, key))
@@ -69,6 +91,15 @@ class AsyncSettings(Calls[Namespace]):
     async def decisions(self, scope: str) -> dict[str, str | None]:
         """Read a scope in the order its keys were first decided; None marks a purged value."""
         return await self._call(lambda twin: twin.decisions(scope))
+
+    async def decisions_at(self, *scopes: str) -> tuple[int, list[dict[str, str | None]]]:
+        """Read several scopes as of one moment.
+
+        Returns:
+            The sequence of the newest journal entry (0 where there is none), and each scope as
+            `decisions` gives it. As long as the first stays the same, no record has changed.
+        """
+        return await self._call(lambda twin: twin.decisions_at(*scopes))
 
     async def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
