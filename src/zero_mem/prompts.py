@@ -112,11 +112,12 @@ class Span:
 
 def blocks_of(space: Namespace, conversation: str) -> list[Block]:
     """Read the blocks of a conversation in the order they were sent."""
-    stored = space.decisions(_blocks(conversation))
+    stored = space.decisions(blocks_scope(conversation))
     return [_block(int(number), value) for number, value in stored.items() if value is not None]
 
 
-def _blocks(conversation: str) -> str:
+def blocks_scope(conversation: str) -> str:
+    """Name the scope in which the blocks of a conversation are decided."""
     return f"prompt:{conversation}"
 
 
@@ -135,7 +136,7 @@ def store_block(space: Namespace, conversation: str, block: Block) -> bool:
     names = Shown.__dataclass_fields__
     listed = [{name: getattr(shown, name) for name in names} for shown in block.shown]
     value = json.dumps({"anchor": block.anchor, "digest": block.digest, "shown": listed})
-    if not space.decide(_blocks(conversation), str(block.number), value, only_new=True):
+    if not space.decide(blocks_scope(conversation), str(block.number), value, only_new=True):
         return False
     for shown in block.shown:
         # One that has ended since it was chosen needs no hold; its line can still be written.

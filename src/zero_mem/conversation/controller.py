@@ -11,7 +11,8 @@ decided is in the store: a restart, another process or a replay gives the same b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
 from zero_mem import handles
@@ -20,7 +21,7 @@ from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
 from zero_mem.controller.wire.places import input_schemas, with_memory
-from zero_mem.controller.wire.sites import Turn, response_turns, splice, steps
+from zero_mem.controller.wire.sites import Step, Turn, response_turns, splice, steps
 from zero_mem.conversation.audit import Passed, passed_of
 from zero_mem.conversation.insertion import PURGED, Insertions
 from zero_mem.conversation.inspection import definition_spans, prompt_spans
@@ -84,6 +85,7 @@ class MemoryController:
         self._mode = mode
         self._offers_tools = recall_reachable
         self._schemas: Mapping[str, Any] = {}
+        self._lock = threading.RLock()
         self._prices = prices
         self._counts = counts or TokenCounts(space.memory.tokenizer)
         self._ledger = Ledger(space, conversation)
@@ -126,14 +128,28 @@ class MemoryController:
         """
         if self._mode == "observe":
             return request
-        hidden = self._persisted.hidden()
-        restored = with_hidden(request, wire_format, hidden.get)
-        collapsing = self._outputs.collapsing(steps(restored, wire_format))
-        collapsed: Request = splice(restored, collapsing)
-        edits = self._insertions.edits(steps(collapsed, wire_format))
-        prepared: Request = splice(collapsed, edits)
+        with self._lock:
+            self._persisted.refresh()
+            return self._prepare(request, wire_format)
+
+    def _prepare(self, request: Request, wire_format: WireFormat) -> Request:
+        collapsed, history = self._collapsed(request, wire_format)
+        prepared: Request = splice(collapsed, self._insertions.edits(history))
         self._schemas = input_schemas(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
+
+    def _collapsed(
+        self, request: Request, wire_format: WireFormat
+    ) -> tuple[Request, Sequence[Step]]:
+        """Give the request with its turns as the provider produced them, and its steps."""
+        hidden = self._persisted.hidden()
+        restored = with_hidden(request, wire_format, hidden.get) if hidden else request
+        history = steps(restored, wire_format)
+        collapsing = self._outputs.collapsing(history)
+        if not collapsing:
+            return restored, history
+        collapsed: Request = splice(restored, collapsing)
+        return collapsed, steps(collapsed, wire_format)
 
     # Responses
 
@@ -149,7 +165,9 @@ class MemoryController:
         """
         if self._mode == "observe":
             return Absorbed(response=response)
-        return self._outputs.absorb(response, response_turns(response, wire_format), self._schemas)
+        turns = response_turns(response, wire_format)
+        with self._lock, self._persisted.together():
+            return self._outputs.absorb(response, turns, self._schemas)
 
     def run_memory_call(self, name: str, arguments: Any) -> str:
         """Run a call to one of the memory tools.
@@ -161,7 +179,8 @@ class MemoryController:
         Returns:
             The answer, under the call's budget; an error is an answer too.
         """
-        return text_of(self._tools.run(name, arguments))
+        with self._lock, self._persisted.together():
+            return text_of(self._tools.run(name, arguments))
 
     # Accounts
 
