@@ -23,7 +23,7 @@ from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys,
 from zero_mem.controller.wire.places import input_schemas, with_memory
 from zero_mem.controller.wire.sites import Step, Turn, response_turns, splice, steps
 from zero_mem.conversation.audit import Passed, passed_of
-from zero_mem.conversation.insertion import PURGED, Insertions
+from zero_mem.conversation.insertion import Insertions
 from zero_mem.conversation.inspection import definition_spans, prompt_spans
 from zero_mem.conversation.ledger import (
     ConversationLedger,
@@ -38,6 +38,7 @@ from zero_mem.conversation.ledger import (
 from zero_mem.conversation.outputs import Absorbed, Outputs
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.conversation.tools import MemoryTools
+from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import InvalidInput
 from zero_mem.ledger.columns import CallTokens
 from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable

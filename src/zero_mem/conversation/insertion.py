@@ -16,12 +16,12 @@ from zero_mem.controller.rounds import answer_key, content_key
 from zero_mem.controller.wire.sites import Path, Result, Step, TextSite, Turn
 from zero_mem.conversation.feed import Fed, Feed
 from zero_mem.conversation.persisted import Inserted, NewResult, Persisted
+from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import ZeroMemError
 from zero_mem.text.tokens import Tokenizer
 
 Keyed: TypeAlias = Mapping[str, tuple[Result, TextSite]]
 
-PURGED: Final = "purged"
 GONE: Final = "(purged)"
 
 

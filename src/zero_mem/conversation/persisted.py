@@ -1,12 +1,15 @@
 """What a conversation has decided, kept in the store so that every replay is the same.
 
-All of it is one scope of decisions, read at once; a key begins with what it is for.
+All of it is one scope of decisions, read at once, and the blocks another (`prompts`); a key
+begins with what it is for.
 
 | what | key | value |
 |---|---|---|
 | `insert` | a result, its alias and its memory | what stands in its place; goes with the memory |
 | `shown` | a memory | why its handle stands in the conversation; goes with the memory |
 | `read` | a memory | that its body was read |
+| `line` | a block and a place in it | what was found for a question; goes with its memory |
+| `asked` | a message of the user | that memories were searched for it |
 | `written` | an expanded output | the provider's own form of it |
 | `own` | a call id, or one with an answer | the tool whose call was answered here |
 | `hidden`, `answer` | a turn | rounds that the host does not see; answers go with their memory |
@@ -24,17 +27,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from zero_mem import prompts
 from zero_mem.controller.rounds import Answered, Hidden, Piece, content_key
 from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotFound, ZeroMemError
 from zero_mem.operations.requests import check_name
+from zero_mem.prompts import Block
 from zero_mem.space import Namespace
 from zero_mem.types import MemoryReceipt
 
 _LONGEST = 200
 _WITHOUT_BODY = "(purged)"
+INJECTED: Final = "injected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +81,7 @@ class Persisted:
         self._parsed: dict[str, Inserted] = {}
         self._pending: list[dict[str, Any]] | None = None
         self.position = 0
+        self.settings = ""
         self.blocks: dict[str, str | None] = {}
 
     @property
@@ -90,8 +96,8 @@ class Persisted:
 
     def refresh(self) -> None:
         """Read everything at once; `position` tells the newest change of any record by then."""
-        scopes = (self._scope, prompts.blocks_scope(self._name))
-        self.position, (stored, self.blocks) = self._space.decisions_at(*scopes)
+        found = self._space.decisions_at(self._scope, prompts.blocks_scope(self._name))
+        self.position, self.settings, (stored, self.blocks) = found
         known: dict[str, dict[str, str | None]] = defaultdict(dict)
         for key, value in stored.items():
             what, _, rest = key.partition(":")
@@ -116,22 +122,26 @@ class Persisted:
         return self._known.get(what, {})
 
     def _set(self, what: str, key: str, value: str, memory_id: str | None = None) -> None:
-        item = {"scope": self._scope, "key": f"{what}:{key}", "value": value}
-        if memory_id is not None:
-            item["memory_id"] = memory_id
+        item = self._item(what, key, value, memory_id)
         if self._pending is None:
             self._space.decide_many([item], only_new=True)
         else:
             self._pending.append(item)
         self._known.setdefault(what, {}).setdefault(key, value)
 
-    def _write(self, items: Sequence[Mapping[str, Any]]) -> None:
-        """Write all of the items whose memory is still there."""
+    def _item(
+        self, what: str, key: str, value: str, memory_id: str | None = None
+    ) -> dict[str, Any]:
+        named = {"scope": self._scope, "key": f"{what}:{key}", "value": value}
+        return {**named, "memory_id": memory_id}
+
+    def _write(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Write all of the items whose memory is still there, and hold those memories."""
         try:
-            self._space.decide_many(items, only_new=True)
+            return self._space.decide_many(items, only_new=True, hold=self.owner)
         except NotFound:
             there = [item for item in items if self._is_there(item.get("memory_id"))]
-            self._space.decide_many(there, only_new=True)
+            return self._space.decide_many(there, only_new=True, hold=self.owner)
 
     def _is_there(self, memory_id: str | None) -> bool:
         if memory_id is None:
@@ -211,12 +221,12 @@ class Persisted:
         """
         self._write(
             [
-                {
-                    "scope": self._scope,
-                    "key": f"insert:{key}:{alias}:{inserted.memory_id}",
-                    "value": _fields(inserted),
-                    "memory_id": inserted.memory_id or None,
-                }
+                self._item(
+                    "insert",
+                    f"{key}:{alias}:{inserted.memory_id}",
+                    _fields(inserted),
+                    inserted.memory_id or None,
+                )
                 for (key, alias), inserted in decided.items()
             ]
         )
@@ -244,6 +254,16 @@ class Persisted:
         }
         return {**receipts, **self._all("shown")}
 
+    def gone(self) -> frozenset[str]:
+        """Name the memories that were shown and have been purged since."""
+        shown = self.known_shown()
+        return frozenset(memory_id for memory_id, reason in shown.items() if reason is None)
+
+    def shown_by_tools(self) -> frozenset[str]:
+        """Name the memories that stand in the conversation otherwise than in a block."""
+        shown = self.known_shown()
+        return frozenset(k for k, reason in shown.items() if reason not in (None, INJECTED))
+
     def note_read(self, memory_id: str) -> None:
         """Note that a memory's body was read or passed on."""
         if memory_id not in self._all("read"):
@@ -252,6 +272,47 @@ class Persisted:
     def was_read(self) -> frozenset[str]:
         """Name the memories whose bodies were read."""
         return frozenset(self._all("read"))
+
+    # Blocks
+
+    def store_block(self, block: Block, lines: Sequence[str], asked: str) -> bool:
+        """Make a block final, with its memories held, shown and read.
+
+        Args:
+            block: The block.
+            lines: What it says, in order.
+            asked: The message that memories were found for; "" where it is none.
+
+        Returns:
+            Whether it was stored: False where another took its number first.
+        """
+        scope = prompts.blocks_scope(self._name)
+        number, value = str(block.number), prompts.stored_block(block)
+        items: list[dict[str, Any]] = [{"scope": scope, "key": number, "value": value}]
+        for place, (shown, line) in enumerate(zip(block.shown, lines, strict=True)):
+            items.append(self._item("shown", shown.memory_id, INJECTED, shown.memory_id))
+            items.append(self._item("read", shown.memory_id, "1"))
+            if shown.reason == "found":
+                items.append(self._item("line", f"{number}:{place}", line, shown.memory_id))
+        if asked:
+            items.append(self._item("asked", asked, "1"))
+        (first, *_) = self._write(items)
+        self.refresh()
+        return first
+
+    def lines(self) -> dict[tuple[int, int], str | None]:
+        """Read what was found, by block and place; None where it was purged."""
+        named = ((key.split(":"), value) for key, value in self._all("line").items())
+        return {(int(number), int(place)): value for (number, place), value in named}
+
+    def note_asked(self, asked: str) -> None:
+        """Note that memories were searched for a message of the user."""
+        if asked and not self.was_asked(asked):
+            self._set("asked", asked, "1")
+
+    def was_asked(self, asked: str) -> bool:
+        """Tell whether memories were searched for a message of the user."""
+        return asked in self._all("asked")
 
     # Outputs
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.handles import check_memory_id
@@ -15,6 +15,18 @@ from zero_mem.policy.limits import Limits, configured, limits_for
 from zero_mem.queued import QueuedFailure
 from zero_mem.space.view import View
 from zero_mem.storage.base import Decision
+
+
+class DecisionsAt(NamedTuple):
+    """Scopes of decisions as of one moment.
+
+    `position` is the sequence of the newest journal entry, 0 where there is none: as long as it
+    stays the same, no record has changed. `settings` are as `limits_for` takes them.
+    """
+
+    position: int
+    settings: str
+    scopes: list[dict[str, str | None]]
 
 
 class Settings(View):
@@ -78,6 +90,7 @@ class Settings(View):
         items: Iterable[Mapping[str, Any]],
         *,
         only_new: bool = False,
+        hold: str | None = None,
         durable: bool = True,
     ) -> list[bool]:
         """Keep many values in one transaction; each item has the arguments of `decide`.
@@ -85,6 +98,8 @@ class Settings(View):
         Args:
             items: Mappings with "scope", "key", "value" and, optionally, "memory_id".
             only_new: Leave the values that are there already as they are.
+            hold: An owner for whom the active ones of the memories that are named are kept from
+                eviction until `release`.
             durable: False where losing the values on power loss does no harm.
 
         Returns:
@@ -95,12 +110,13 @@ class Settings(View):
             NotFound: A memory is not there or was purged; nothing was stored.
         """
         checked = [_decision(item) for item in items]
+        owner = None if hold is None else check_name(hold, "hold")
         if not checked:
             return []
         self._memory.flush()
         with self._writing(durable=durable) as plan:
             plan.prefetch(identity for _, identity in checked if identity is not None)
-            return [_decide(plan, *each, only_new=only_new) for each in checked]
+            return [_decide(plan, *each, only_new=only_new, hold=owner) for each in checked]
 
     def decision(self, scope: str, key: str) -> str | None:
         """Read the value under (scope, key), None where there is none or it was purged."""
@@ -116,19 +132,19 @@ class Settings(View):
             found = transaction.decisions(row, scope) if row else []
         return {decision.key: decision.value for decision in found}
 
-    def decisions_at(self, *scopes: str) -> tuple[int, list[dict[str, str | None]]]:
+    def decisions_at(self, *scopes: str) -> DecisionsAt:
         """Read several scopes as of one moment.
 
         Returns:
-            The sequence of the newest journal entry (0 where there is none), and each scope as
-            `decisions` gives it. As long as the first stays the same, no record has changed.
+            The position of the journal, the settings, and each scope as `decisions` gives it.
         """
         names = [check_name(scope, "scope") for scope in scopes]
         with self._reading() as (transaction, row, _):
             if row is None:
-                return 0, [{} for _ in names]
+                return DecisionsAt(0, "", [{} for _ in names])
             found = [transaction.decisions(row, name) for name in names]
-        return row.sequence, [{d.key: d.value for d in each} for each in found]
+        scoped: list[dict[str, str | None]] = [{d.key: d.value for d in each} for each in found]
+        return DecisionsAt(row.sequence, row.settings, scoped)
 
     def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
@@ -164,7 +180,9 @@ def _decision(item: Mapping[str, Any]) -> tuple[Decision, str | None]:
     return Decision(scope=scope, key=key, value=check_text(item["value"], "value")), identity
 
 
-def _decide(plan: Plan, decision: Decision, identity: str | None, *, only_new: bool) -> bool:
+def _decide(
+    plan: Plan, decision: Decision, identity: str | None, *, only_new: bool, hold: str | None
+) -> bool:
     transaction, row = plan.transaction, plan.row
     if only_new and transaction.decision(row, decision.scope, decision.key) is not None:
         return False
@@ -174,5 +192,7 @@ def _decide(plan: Plan, decision: Decision, identity: str | None, *, only_new: b
         if stored is None or stored.ended_by == "purge":
             raise NotFound(missing(identity, stored))
         decision = replace(decision, uid=stored.record.uid)
+        if hold is not None and stored.record.state == "active":
+            transaction.hold(row, hold, stored.record.uid)
     transaction.decide(row, decision)
     return True

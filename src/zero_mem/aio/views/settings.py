@@ -9,6 +9,7 @@ from zero_mem.aio.threads import Calls
 from zero_mem.policy.limits import Limits
 from zero_mem.queued import QueuedFailure
 from zero_mem.space import Namespace
+from zero_mem.space.settings import DecisionsAt
 
 
 class AsyncSettings(Calls[Namespace]):
@@ -64,13 +65,20 @@ class AsyncSettings(Calls[Namespace]):
         )
 
     async def decide_many(
-        self, items: Iterable[Mapping[str, Any]], *, only_new: bool = False, durable: bool = True
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        only_new: bool = False,
+        hold: str | None = None,
+        durable: bool = True,
     ) -> list[bool]:
         """Keep many values in one transaction; each item has the arguments of `decide`.
 
         Args:
             items: Mappings with "scope", "key", "value" and, optionally, "memory_id".
             only_new: Leave the values that are there already as they are.
+            hold: An owner for whom the active ones of the memories that are named are kept from
+                eviction until `release`.
             durable: False where losing the values on power loss does no harm.
 
         Returns:
@@ -81,7 +89,7 @@ class AsyncSettings(Calls[Namespace]):
             NotFound: A memory is not there or was purged; nothing was stored.
         """
         return await self._call(
-            lambda twin: twin.decide_many(items, only_new=only_new, durable=durable)
+            lambda twin: twin.decide_many(items, only_new=only_new, hold=hold, durable=durable)
         )
 
     async def decision(self, scope: str, key: str) -> str | None:
@@ -92,12 +100,11 @@ class AsyncSettings(Calls[Namespace]):
         """Read a scope in the order its keys were first decided; None marks a purged value."""
         return await self._call(lambda twin: twin.decisions(scope))
 
-    async def decisions_at(self, *scopes: str) -> tuple[int, list[dict[str, str | None]]]:
+    async def decisions_at(self, *scopes: str) -> DecisionsAt:
         """Read several scopes as of one moment.
 
         Returns:
-            The sequence of the newest journal entry (0 where there is none), and each scope as
-            `decisions` gives it. As long as the first stays the same, no record has changed.
+            The position of the journal, the settings, and each scope as `decisions` gives it.
         """
         return await self._call(lambda twin: twin.decisions_at(*scopes))
 
