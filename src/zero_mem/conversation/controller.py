@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from zero_mem import handles
 from zero_mem.controller.core import MAX_EXTRACT
@@ -21,10 +21,20 @@ from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
 from zero_mem.controller.wire.places import input_schemas, with_memory
-from zero_mem.controller.wire.sites import Step, Turn, response_turns, splice, steps
+from zero_mem.controller.wire.sites import (
+    LIST_FIELD,
+    Path,
+    Step,
+    Turn,
+    items_of,
+    response_turns,
+    splice,
+    steps,
+)
 from zero_mem.conversation.audit import Passed, passed_of
+from zero_mem.conversation.injection import Injections, Wanted
 from zero_mem.conversation.insertion import Insertions
-from zero_mem.conversation.inspection import definition_spans, prompt_spans
+from zero_mem.conversation.inspection import Shown, definition_spans, prompt_spans
 from zero_mem.conversation.ledger import (
     ConversationLedger,
     Ledger,
@@ -42,8 +52,11 @@ from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import InvalidInput
 from zero_mem.ledger.columns import CallTokens
 from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable
-from zero_mem.prompts import Span
+from zero_mem.prompts import Prompt, Span
+from zero_mem.recall.render import DEFAULT_BUDGET, check_count
 from zero_mem.space import Namespace
+
+DEFAULT_INJECTED: Final = 300
 
 Mode: TypeAlias = Literal["observe", "offload"]
 Request: TypeAlias = Mapping[str, Any]
@@ -61,6 +74,8 @@ class MemoryController:
         recall_reachable: False where nobody would answer a memory call, as for a child
             agent without tools: results then stay as they are.
         max_extract: Most tokens of one result's extract.
+        inject: Most tokens of the memories that are put at the end of a prompt because they were
+            found for what the user just said; 0 searches nothing.
         prices: Prices the ledger; rows are found by the model's name in the request.
         counts: Counts tokens for the ledger; share one between the conversations of a process.
     """
@@ -75,6 +90,7 @@ class MemoryController:
         policy: ReferencePolicy | None = None,
         recall_reachable: bool = True,
         max_extract: int = MAX_EXTRACT,
+        inject: int = DEFAULT_INJECTED,
         prices: PriceTable = DEFAULT_TABLE,
         counts: TokenCounts | None = None,
     ) -> None:
@@ -97,6 +113,8 @@ class MemoryController:
             max_extract=max_extract,
             decides=recall_reachable,
         )
+        self._injections = Injections(space, self._persisted)
+        self._inject = inject
         self._outputs = Outputs(
             space,
             self._persisted,
@@ -115,29 +133,68 @@ class MemoryController:
 
     # Requests
 
-    def prepare(self, request: Request, wire_format: WireFormat) -> Request:
+    def prepare(
+        self,
+        request: Request,
+        wire_format: WireFormat,
+        *,
+        require: Sequence[str | int] = (),
+        budget: int = DEFAULT_BUDGET,
+    ) -> Request:
         """Give the request as the provider is to see it.
 
         Args:
             request: The decoded body, with the whole history that the host has; it is not
                 changed.
             wire_format: `openai_chat`, `openai_responses` or `anthropic`.
+            require: Memories that must stand in this prompt, whole, or it is not sent.
+            budget: Most tokens of what is required, pinned or summarised and not there yet.
 
         Returns:
             A body that shares with the request all that is not edited; the request itself
             where nothing is.
+
+        Raises:
+            RequiredMemoryMissing: A required memory can't be read, or it or a pinned one does
+                not fit the budget.
         """
         if self._mode == "observe":
             return request
+        wanted = Wanted(
+            require=[handles.check_memory_id(memory_id) for memory_id in require],
+            budget=check_count(budget, "budget"),
+            found=self._inject if self._offers_tools else 0,
+        )
+        self._space.memory.flush()
         with self._lock:
             self._persisted.refresh()
-            return self._prepare(request, wire_format)
+            return self._prepare(request, wire_format, wanted)
 
-    def _prepare(self, request: Request, wire_format: WireFormat) -> Request:
+    def _prepare(self, request: Request, wire_format: WireFormat, wanted: Wanted) -> Request:
         collapsed, history = self._collapsed(request, wire_format)
-        prepared: Request = splice(collapsed, self._insertions.edits(history))
+        edits = self._insertions.edits(history)
+        prompt = self._injections.settled_in(collapsed, wire_format, history, wanted)
+        prepared: Request = self._edited(collapsed, wire_format, edits, prompt)
         self._schemas = input_schemas(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
+
+    def _edited(
+        self,
+        collapsed: Request,
+        wire_format: WireFormat,
+        edits: Mapping[Path, Any],
+        prompt: Prompt | None,
+    ) -> Request:
+        """Put what was decided into the request."""
+        edited: Request = splice(collapsed, dict(edits))
+        if prompt is None or not prompt.placed:
+            return edited
+        for placed in prompt.placed:
+            for memory_id in self._injections.wording.purged(placed.block):
+                self._persisted.log(PURGED, memory_id)
+        items = items_of(edited, wire_format)
+        woven = self._injections.woven(prompt, [items[index] for index in prompt.indices])
+        return {**edited, LIST_FIELD[wire_format]: list(woven)}
 
     def _collapsed(
         self, request: Request, wire_format: WireFormat
@@ -195,13 +252,28 @@ class MemoryController:
         Returns:
             The tool definitions of ours, then all text in order.
         """
-        prepared = self.prepare(request, wire_format)
-        by_text = {i.text: i for i in self._persisted.insertions().values() if i.text}
-        history = steps(prepared, wire_format)
-        spans = prompt_spans(
-            history, by_text, self._insertions.is_exempt, self._space.memory.tokenizer
-        )
-        return [*definition_spans(prepared, self._space.memory.tokenizer), *spans]
+        tokenizer = self._space.memory.tokenizer
+        with self._lock:
+            self._persisted.refresh()
+            collapsed, decided = self._collapsed(request, wire_format)
+            edits = self._insertions.edits(decided, new=False)
+            prompt = self._injections.arranged_in(collapsed, wire_format)
+            prepared = self._edited(collapsed, wire_format, edits, prompt)
+            if self._offers_tools:
+                prepared = with_memory(prepared, wire_format)
+            inserted = {i.text: i for i in self._persisted.insertions().values() if i.text}
+            shown = Shown(
+                inserted=inserted,
+                blocks={
+                    self._injections.wording.text(placed.block): self._injections.wording.spans(
+                        placed.block, tokenizer
+                    )
+                    for placed in (prompt.placed if prompt else ())
+                },
+                is_ours=self._insertions.is_exempt,
+            )
+            spans = prompt_spans(steps(prepared, wire_format), shown, tokenizer)
+            return [*definition_spans(prepared, tokenizer), *spans]
 
     def account(
         self,

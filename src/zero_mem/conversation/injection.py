@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from zero_mem import prompts
+from zero_mem.controller.messages import Message, WireFormat
+from zero_mem.controller.rounds import content_key
+from zero_mem.controller.wire.sites import Step, items_of
 from zero_mem.conversation.candidates import Candidate, by_visibility, found_for, required
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.conversation.wording import Wording, line_of, superseding
@@ -19,7 +22,7 @@ from zero_mem.errors import RequiredMemoryMissing
 from zero_mem.prompts import Block, Chat, Digests, Placed, Prompt, Shown, Span
 from zero_mem.recall.render import DEFAULT_BUDGET
 from zero_mem.space import Namespace
-from zero_mem.text.fence import fence
+from zero_mem.text.fence import FENCE_OPENING, fence
 
 MOST_FOUND: Final = 3
 
@@ -105,6 +108,43 @@ class Injections:
                 self._space.mark_used([one.memory_id for one in shown])
                 return prompt.with_block(block)
 
+    # In a request
+
+    def arranged_in(self, request: Mapping[str, Any], wire_format: WireFormat) -> Prompt | None:
+        """Find the places of the blocks in a request; None where it has no list of items."""
+        items = _readable_items(request, wire_format)
+        return self.arranged(items, before=_on_server(request)) if items else None
+
+    def settled_in(
+        self,
+        request: Mapping[str, Any],
+        wire_format: WireFormat,
+        history: Sequence[Step],
+        wanted: Wanted,
+    ) -> Prompt | None:
+        """Append to a request what is missing; None where it has no list of items.
+
+        Args:
+            request: Its turns are as the provider produced them.
+            wire_format: Its format.
+            history: Its steps, of which the last message of the user is searched for.
+            wanted: What else is to be shown.
+
+        Raises:
+            RequiredMemoryMissing: As in `settled`, or the request can't be read.
+        """
+        items = _readable_items(request, wire_format)
+        if not items:
+            if wanted.require:
+                raise RequiredMemoryMissing("the request has no messages that it could join")
+            return None
+        before = _on_server(request)
+        if wanted.found:
+            said = _last_said(history)
+            asked = content_key("asked", before, *said) if said else ""
+            wanted = replace(wanted, question=said[1] if said else "", asked=asked)
+        return self.settled(items, wanted, before=before, goes_on=True)
+
     def _chosen(self, earlier: Iterable[Block], wanted: Wanted) -> Iterator[tuple[Shown, str]]:
         """Choose what no block shows as it is now, each with its line.
 
@@ -144,7 +184,7 @@ class Injections:
         yield from visible["pinned"]
         yield from must
         yield from visible["summary"]
-        if wanted.found and not self._persisted.was_asked(wanted.asked):
+        if wanted.found and wanted.question and not self._persisted.was_asked(wanted.asked):
             yield from self._found(known, wanted)
 
     def _by_visibility(self) -> Mapping[str, list[Candidate]]:
@@ -212,3 +252,22 @@ class Injections:
                 reason = f"host: {part['role']}"
                 spans.append(Span(text=text, reason=reason, tokens=tokenizer.count(text)))
         return spans
+
+
+def _readable_items(request: Mapping[str, Any], wire_format: WireFormat) -> list[Chat]:
+    """List the items of a request; none where a provider could not read them all."""
+    items = items_of(request, wire_format)
+    return items if all(isinstance(item, Mapping) for item in items) else []
+
+
+def _on_server(request: Mapping[str, Any]) -> str:
+    """Name what a provider keeps before the request's own items; "" where it keeps nothing."""
+    kept = request.get("previous_response_id") or request.get("conversation")
+    return content_key("before", kept) if kept else ""
+
+
+def _last_said(history: Sequence[Step]) -> tuple[int, str] | None:
+    """Give the last message of the user, with its number; a block is none."""
+    said = [step.text for step in history if isinstance(step, Message) and step.role == "user"]
+    own = [text for text in said if not text.startswith(FENCE_OPENING)]
+    return (len(own), own[-1]) if own else None

@@ -58,15 +58,20 @@ class Insertions:
             )
         )
 
-    def edits(self, history: Sequence[Step]) -> dict[Path, str]:
-        """Give what stands in the place of the results of a history, deciding new ones."""
+    def edits(self, history: Sequence[Step], *, new: bool = True) -> dict[Path, str]:
+        """Give what stands in the place of the results of a history.
+
+        Args:
+            history: The messages, results as the host has them.
+            new: Whether to decide what was not decided before.
+        """
         self._own = self._persisted.own()
         known = self._persisted.insertions()
         keyed = keyed_results(history)
-        if self._decides:
-            new = {key: at for key, at in keyed.items() if key not in known}
-            new = {key: at for key, at in new.items() if not self.is_exempt(at[0])}
-            if new and self._decide(history, keyed, known, new):
+        if self._decides and new:
+            fresh = {key: at for key, at in keyed.items() if key not in known}
+            fresh = {key: at for key, at in fresh.items() if not self.is_exempt(at[0])}
+            if fresh and self._decide(history, keyed, known, fresh):
                 known = self._persisted.insertions()
         edits = {
             site.path: self._inserted(known[key], site)

@@ -24,6 +24,7 @@ class Wording:
         self._found: Mapping[tuple[int, int], str | None] = {}
         self._gone: Collection[str] = ()
         self._known: dict[str, dict[int, MemoryRecord]] = {}
+        self._written: dict[Shown, str] = {}
 
     def update(self, found: Mapping[tuple[int, int], str | None], gone: Collection[str]) -> None:
         """Tell what has changed in the store.
@@ -33,9 +34,11 @@ class Wording:
             gone: The memories that were purged since they were shown.
         """
         self._found = found
+        if gone == self._gone:
+            return
         self._gone = gone
-        for memory_id in gone:
-            self._known.pop(memory_id, None)
+        self._known = {k: v for k, v in self._known.items() if k not in gone}
+        self._written = {s: v for s, v in self._written.items() if s.memory_id not in gone}
 
     def record(self, shown: Shown) -> MemoryRecord | None:
         """Give the version that was shown, None once it was purged."""
@@ -71,17 +74,26 @@ class Wording:
         return [(self._line(block.number, place, shown), shown) for place, shown in listed]
 
     def _line(self, number: int, place: int, shown: Shown) -> str:
-        line: str | None
+        line = self._quoted(number, place, shown)
+        return f"{HANDLE_OPENING}{shown.memory_id}] {PURGED}" if line is None else line
+
+    def _quoted(self, number: int, place: int, shown: Shown) -> str | None:
+        """Write a line of a block, None once its memory was purged."""
+        if shown.memory_id in self._gone:
+            return None
         if shown.reason == "found":
-            line = self._found.get((number, place))
-        else:
+            return self._found.get((number, place))
+        if shown not in self._written:
             record = self.record(shown)
-            line = None if record is None else line_of(record, shown)
-        return _mark(shown) if line is None else line
+            if record is None:
+                return None
+            self._written[shown] = line_of(record, shown)
+        return self._written[shown]
 
     def purged(self, block: Block) -> list[str]:
         """Name the memories of a block that were purged since."""
-        return [shown.memory_id for line, shown in self.lines(block) if line == _mark(shown)]
+        listed = enumerate(block.shown)
+        return [s.memory_id for i, s in listed if self._quoted(block.number, i, s) is None]
 
     def text(self, block: Block) -> str:
         """Write a block in its fence."""
@@ -101,10 +113,6 @@ class Wording:
     def spans(self, block: Block, tokenizer: Tokenizer) -> list[Span]:
         """Show a block line by line, each with its reason."""
         return block_spans(self.lines(block), tokenizer)
-
-
-def _mark(shown: Shown) -> str:
-    return f"{HANDLE_OPENING}{shown.memory_id}] {PURGED}"
 
 
 def line_of(record: MemoryRecord, shown: Shown) -> str:
