@@ -16,7 +16,7 @@ import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from zero_mem.controller.compact import decode, parse
 from zero_mem.controller.core import Offloader
 from zero_mem.controller.definitions import PREAMBLE, READ_TOOL, read_definition
 from zero_mem.controller.messages import Message, ToolCall
+from zero_mem.controller.tail import Standing, standing_share, tail
 from zero_mem.replay.coverage import (
     CallColumn,
     History,
@@ -80,8 +81,19 @@ class Strategy(Protocol):
     def take(self, message: Message) -> None:
         """Take the next message."""
 
+    def tail(self) -> Sequence[tuple[int, str]]:
+        """Give what stands at the end of this call's prompt alone, by the result's place."""
 
-class FullText:
+
+class Appended:
+    """A strategy that adds nothing for one call alone."""
+
+    def tail(self) -> Sequence[tuple[int, str]]:
+        """Give nothing."""
+        return ()
+
+
+class FullText(Appended):
     """Every result as it came."""
 
     def __init__(self) -> None:
@@ -94,7 +106,7 @@ class FullText:
             self.texts.append(message.text)
 
 
-class Receipts:
+class Receipts(Appended):
     """A receipt for each result longer than one; with `raw_once`, raw on the next call."""
 
     def __init__(self, *, raw_once: bool) -> None:
@@ -122,7 +134,7 @@ class Receipts:
         self.texts.append(text if short or self._raw_once else receipt)
 
 
-class Offloaded:
+class Offloaded(Appended):
     """The offloader; `broken` counts compact forms that do not decode to the original."""
 
     def __init__(self, share: float) -> None:
@@ -144,6 +156,29 @@ class Offloaded:
             self.compact += 1
             self.broken += not _decodes(insertion.text, message.text)
         self.texts.append(insertion.text)
+
+
+class WithTail(Offloaded):
+    """The offloader at its part of the share, and the rest for a block that is not kept."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(standing_share(share))
+        self._whole = share
+        self._history: list[Message] = []
+        self._standing: dict[int, Standing] = {}
+
+    def take(self, message: Message) -> None:
+        """Keep what the offloader inserts."""
+        super().take(message)
+        if message.role == "tool":
+            standing = Standing(memory_id=str(len(self.texts)), text=self.texts[-1])
+            self._standing[len(self._history)] = standing
+        self._history.append(message)
+
+    def tail(self) -> Sequence[tuple[int, str]]:
+        """Select the block of this call."""
+        block = tail(self._history, self._standing, share=self._whole, tokenizer=Counting())
+        return [(span.origin, block.text[span.start : span.end]) for span in block.spans]
 
 
 def _decodes(text: str, original: str) -> bool:
@@ -218,7 +253,7 @@ def calls_of(run: Run, *, replies: bool) -> tuple[History, dict[int, Call]]:
     history, calls = History(), {}
     for at, message in enumerate(run):
         if message.role == "assistant":
-            replied = tuple(history.replied(message)) if replies else ()
+            replied = tuple(history.replied(message)) if replies and not message.calls else ()
             calls[at] = Call(at, tuple(history.called(message)), replied)
         history.observe(message)
     return history, calls
@@ -251,11 +286,12 @@ class Meter:
 
     def _call(self, call: Call, history: History) -> None:
         texts = list(zip(self._places, self._strategy.texts, strict=True))
+        tail = self._strategy.tail()
         charged = 0
         if call.called or call.replied:
-            charged = self._judge(call, texts, history)
-        kept = self._kept(texts)
-        sent = sum(count(text) for _, text in texts)
+            charged = self._judge(call, [*texts, *tail], history)
+        kept = self._kept(texts, tail)
+        sent = sum(count(text) for _, text in (*texts, *tail))
         cached = sum(count(text) for at, text in texts if at < kept)
         self._row.columns.append(
             CallColumn(sent=sent + charged, cached=cached, full=self._full, ours=self._ours)
@@ -279,9 +315,10 @@ class Meter:
         asked = read_of(taken, history, str(self._places.index(taken.newest) + 1))
         return count(READ_TOOL) + count(asked.arguments) + count(asked.text)
 
-    def _kept(self, texts: list[tuple[int, str]]) -> int:
+    def _kept(self, texts: Sequence[tuple[int, str]], tail: Sequence[tuple[int, str]]) -> int:
         """Give the index of the first message that differs from the previous prompt."""
         now = sorted((*texts, *self._other), key=lambda item: item[0])
+        now += [(len(self._run), text) for _, text in tail]
         same = 0
         while same < min(len(now), len(self._before)) and now[same] == self._before[same]:
             same += 1
@@ -308,7 +345,9 @@ def rows(name: str, runs: Sequence[Run]) -> list[Row]:
         (Row(name, "receipts only", None), lambda: Receipts(raw_once=False), ours),
         (Row(name, "raw once, then receipts", None), lambda: Receipts(raw_once=True), ours),
     ]
-    table += [(Row(name, "zero-mem", share), _offloaded(share), ours) for share in SHARES]
+    for share in SHARES:
+        table.append((Row(name, "zero-mem", share), partial(Offloaded, share), ours))
+        table.append((Row(name, "zero-mem with a tail", share), partial(WithTail, share), ours))
     for run in runs:
         history, calls = calls_of(run, replies=name == "taubench")
         for row, make, definitions in table:
@@ -318,10 +357,6 @@ def rows(name: str, runs: Sequence[Run]) -> list[Row]:
                 row.compact += strategy.compact
                 row.broken += strategy.broken
     return [row for row, _, _ in table]
-
-
-def _offloaded(share: float) -> Callable[[], Strategy]:
-    return lambda: Offloaded(share)
 
 
 # Data

@@ -26,7 +26,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem import handles
 from zero_mem.controller import lines
-from zero_mem.controller.compact import encode, parse
+from zero_mem.controller.compact import as_json, encode
 from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.extract import extract
 from zero_mem.controller.interest import Interest
@@ -36,10 +36,8 @@ from zero_mem.text.tokens import Tokenizer
 
 Kind: TypeAlias = Literal["verbatim", "compact", "extract"]
 
-RECEIPT_KIND: Final = "tool_result"
 MAX_VERBATIM: Final = 20  # tokens; below about twice a receipt an extract saves nothing
 MAX_EXTRACT: Final = 4000  # tokens
-_LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
 
 _THRESHOLD: Final = (0.134, 0.15, 9.5)  # of merit: at this share, and how it falls with it
 _SMOOTHING: Final = 3000  # tokens; how long the accounts of a young run are not trusted
@@ -80,6 +78,11 @@ class Insertion:
     spans: tuple[Span, ...]
     tokens: int
     original: int
+
+
+def receipt_line(memory_id: str) -> str:
+    """Write the receipt of a saved tool result in its shortest form, without a preview."""
+    return f"{handles.render(memory_id)} save"
 
 
 class Offloader:
@@ -137,7 +140,7 @@ class Offloader:
             message: the result; parts that are not text are not looked at.
             memory_id: the memory that holds it whole.
         """
-        value = _json(message.text)
+        value = as_json(message.text)
         insertion = self._decide(message, memory_id, value)
         self._account(message.text, value, insertion.text, insertion.original, insertion.tokens)
         return insertion
@@ -145,7 +148,7 @@ class Offloader:
     def adopt(self, message: Message, text: str) -> None:
         """Count in a result whose insertion was decided before, by the text then inserted."""
         original = self._count(message.text)
-        self._account(message.text, _json(message.text), text, original, self._count(text))
+        self._account(message.text, as_json(message.text), text, original, self._count(text))
 
     def _account(self, raw: str, value: Any, text: str, original: int, tokens: int) -> None:
         self._accounts.result(original, tokens)
@@ -200,7 +203,7 @@ class Offloader:
         )
 
     def _part(self, raw: str, value: Any, memory_id: str, original: int, limit: int) -> Insertion:
-        receipt = f"{handles.render(memory_id)} save ({RECEIPT_KIND})"
+        receipt = receipt_line(memory_id)
         room = limit - self._count(receipt) - 4
         if value is None:
             pieces, left_out = self._text_part(raw, room)
@@ -294,16 +297,6 @@ class _Accounts:
 
 def _power(tokens: int) -> float:
     return math.pow(tokens, _TEXT_POWER)
-
-
-def _json(text: str) -> Any:
-    """Parse a result that is a JSON object or array, or give None."""
-    if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        return parse(text)
-    except ValueError:
-        return None
 
 
 def _faded(speech: Mapping[str, float]) -> dict[str, float]:

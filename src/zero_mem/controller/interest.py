@@ -15,7 +15,18 @@ from zero_mem.controller.compact import parse
 from zero_mem.controller.messages import Message
 
 Shape: TypeAlias = Literal[
-    "id", "code", "date", "moment", "time", "address", "word", "name", "number", "mark", "prose"
+    "id",
+    "code",
+    "date",
+    "moment",
+    "time",
+    "address",
+    "term",
+    "word",
+    "name",
+    "number",
+    "mark",
+    "prose",
 ]
 
 # Relative frequency with which a new value of a result becomes an argument later on.
@@ -24,6 +35,7 @@ _PRIOR: Final[dict[Shape, float]] = {
     "date": 1.0,
     "code": 0.4,
     "name": 0.25,
+    "term": 0.15,
     "word": 0.15,
     "number": 0.12,
     "time": 0.1,
@@ -33,6 +45,7 @@ _PRIOR: Final[dict[Shape, float]] = {
     "mark": 0.02,
 }
 _SAID = 0.03  # the conversation shows it: no need to say it again
+_TELLING: Final = ("term", "word", "name")
 _ASKED = 3.0  # a word of the conversation that some rows have and others do not
 _REPEATED: Final = {"id": 0.7, "code": 0.7, "date": 0.7}  # an earlier extract shows it
 _REPEATED_OTHER = 0.35
@@ -80,7 +93,9 @@ def _shape_of_words(text: str) -> Shape:
     if has_digit and len(text) <= 40:
         return "address"
     if len(text) <= _LONGEST_WORDS and text.count(" ") <= 2:
-        return "word" if text.islower() or "_" in text else "name"
+        if "_" in text:
+            return "term"
+        return "word" if text.islower() else "name"
     return "prose"
 
 
@@ -161,13 +176,18 @@ class Interest:
         if kind == "date" and not self._near(text):
             use *= _FAR_YEAR
         if self.said(text):
-            use *= _ASKED if tells_rows and kind in ("word", "name") else _SAID
+            use *= _ASKED if tells_rows and kind in _TELLING else _SAID
         elif text in self._shown:
             use *= _REPEATED.get(kind, _REPEATED_OTHER)
         return use * _ARGUMENT if key in self._arguments else use
 
     def _near(self, date: str) -> bool:
         return not self._years or date[:4] in self._years
+
+
+def words_of(text: str) -> set[str]:
+    """Give the words of ASCII letters, digits and `_` in a text."""
+    return set(_WORDS.findall(text))
 
 
 def _all_words(text: str, words: set[str]) -> bool:

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 
 from zero_mem import handles
 from zero_mem.controller.core import Insertion, Offloader
+from zero_mem.controller.folding import folds_after
 from zero_mem.controller.messages import Message
 from zero_mem.errors import InvalidInput
 from zero_mem.replay.figures import LeftOut
@@ -320,18 +321,22 @@ class NextCallFolding(Strategy):
 class _Folding(_Receipts):
     def __init__(self, count: Count) -> None:
         super().__init__(count)
-        self._shown: list[tuple[int, str]] = []
         self._fresh: list[tuple[int, str]] = []
 
     def observe(self, message: Message, origin: int, memory_id: str) -> None:
         if memory_id:
             self._fresh.append((len(self.entries), memory_id))
+        elif message.role == "assistant":
+            if folds_after(message):
+                self._fold()
+            self._fresh = []
         self.entries.append(Entry(message=message, origin=origin))
 
-    def prompt(self) -> list[Entry]:
-        for at, memory_id in self._shown:
+    def _fold(self) -> None:
+        for at, memory_id in self._fresh:
             self.entries[at] = self._receipt(self.entries[at], memory_id)
-        self._shown, self._fresh = self._fresh, []
+
+    def prompt(self) -> list[Entry]:
         return list(self.entries)
 
 
