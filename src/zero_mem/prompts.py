@@ -195,18 +195,21 @@ def arrange(
     blocks: Sequence[Block],
     says: Says,
     *,
+    sent: Mapping[str, int],
     before: str = "",
     known: Digests | None = None,
 ) -> Prompt:
     """Tell a host's own messages from blocks, and find the place of each block.
 
     A block that the host has kept stays where it stands. Another comes back at its anchor if
-    the messages before it are those it was sent with, else it has no place in this history.
+    the messages before it are those it was sent with, and those after it were not sent before
+    there was such a block; else it has no place in this history.
 
     Args:
         messages: The host's list.
         blocks: All blocks of the conversation.
         says: Tells a block by its lines.
+        sent: How many blocks there were when a history was first sent, by its digest.
         before: As in `Digests`.
         known: As in `Digests`.
     """
@@ -230,6 +233,7 @@ def arrange(
         if block.number not in there
         and block.anchor < len(digests)
         and block.digest == digests[block.anchor]
+        and not _sent_without(block, digests, sent)
     ]
     return Prompt(
         host=tuple(host),
@@ -237,6 +241,12 @@ def arrange(
         digests=digests,
         placed=_ordered([*kept, *returning]),
     )
+
+
+def _sent_without(block: Block, digests: Digests, sent: Mapping[str, int]) -> bool:
+    """Tell whether a longer beginning of a history was sent before there was a block in it."""
+    longer = range(block.anchor + 1, len(digests)) if sent else ()
+    return any(sent.get(digests[count], block.number + 1) <= block.number for count in longer)
 
 
 def _ordered(placed: Iterable[Placed]) -> tuple[Placed, ...]:
@@ -304,23 +314,17 @@ def _without_marks(value: Any) -> Any:
     return value
 
 
-def next_block(
-    prompt: Prompt, blocks: Sequence[Block], shown: tuple[Shown, ...], *, goes_on: bool = False
-) -> Block:
-    """Give a new block its number, and the last place that parts no call from its result.
+def end_of(prompt: Prompt, *, goes_on: bool = False) -> int:
+    """Find the last place of a prompt that parts no call from its result.
 
     Args:
-        prompt: What it is for.
-        blocks: All blocks of the conversation.
-        shown: What it shows.
+        prompt: The host's messages.
         goes_on: Whether the model is to go on with a last message of its own, as providers
             take it; then that one stays last.
     """
-    anchor = _last_safe_place(prompt.host)
-    if goes_on and anchor == len(prompt.host) and prompt.host[-1].get("role") == "assistant":
-        anchor -= 1
-    number = blocks[-1].number + 1 if blocks else 0
-    return Block(number=number, anchor=anchor, digest=prompt.digests[anchor], shown=shown)
+    end = _last_safe_place(prompt.host)
+    whole = end == len(prompt.host)
+    return end - 1 if goes_on and whole and prompt.host[-1].get("role") == "assistant" else end
 
 
 def _last_safe_place(messages: Sequence[Chat]) -> int:

@@ -20,6 +20,7 @@ from zero_mem.controller.core import MAX_EXTRACT
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
+from zero_mem.controller.tail import standing_share
 from zero_mem.controller.wire.places import input_schemas, with_memory
 from zero_mem.controller.wire.sites import (
     LIST_FIELD,
@@ -32,6 +33,7 @@ from zero_mem.controller.wire.sites import (
     steps,
 )
 from zero_mem.conversation.audit import Passed, passed_of
+from zero_mem.conversation.ephemeral import TailBlock, may_follow, tail_block, without_tails
 from zero_mem.conversation.injection import Injections, Wanted
 from zero_mem.conversation.insertion import Insertions
 from zero_mem.conversation.inspection import Shown, definition_spans, prompt_spans
@@ -59,6 +61,7 @@ from zero_mem.space import Namespace
 DEFAULT_INJECTED: Final = 300
 
 Mode: TypeAlias = Literal["observe", "offload"]
+Folding: TypeAlias = Literal["never", "next"]
 Request: TypeAlias = Mapping[str, Any]
 
 
@@ -76,6 +79,11 @@ class MemoryController:
         max_extract: Most tokens of one result's extract.
         inject: Most tokens of the memories that are put at the end of a prompt because they were
             found for what the user just said; 0 searches nothing.
+        fold: "next" leaves a new result in full for the first call that reads it, and folds it
+            for good in the request after that, unless the answer has signed thinking.
+        ephemeral_tail: Whether a part of the share goes to a block at the end of each request
+            that is selected anew and kept out of the history. None is added where thinking
+            would follow it, or where the provider keeps the history.
         prices: Prices the ledger; rows are found by the model's name in the request.
         counts: Counts tokens for the ledger; share one between the conversations of a process.
     """
@@ -91,11 +99,15 @@ class MemoryController:
         recall_reachable: bool = True,
         max_extract: int = MAX_EXTRACT,
         inject: int = DEFAULT_INJECTED,
+        fold: Folding = "never",
+        ephemeral_tail: bool = False,
         prices: PriceTable = DEFAULT_TABLE,
         counts: TokenCounts | None = None,
     ) -> None:
         if mode not in get_args(Mode):
             raise InvalidInput(f'mode is "observe" or "offload", not {mode!r}')
+        if fold not in get_args(Folding):
+            raise InvalidInput(f'fold is "never" or "next", not {fold!r}')
         self._space = space
         self._persisted = Persisted(space, conversation)
         self._tools = MemoryTools(space, self._persisted)
@@ -109,10 +121,12 @@ class MemoryController:
         self._insertions = Insertions(
             self._persisted,
             space.memory.tokenizer,
-            share=share,
+            share=standing_share(share) if ephemeral_tail else share,
             max_extract=max_extract,
             decides=recall_reachable,
+            folds=fold == "next",
         )
+        self._tail_share = share if ephemeral_tail else 0.0
         self._injections = Injections(space, self._persisted)
         self._inject = inject
         self._outputs = Outputs(
@@ -172,9 +186,9 @@ class MemoryController:
 
     def _prepare(self, request: Request, wire_format: WireFormat, wanted: Wanted) -> Request:
         collapsed, history = self._collapsed(request, wire_format)
-        edits = self._insertions.edits(history)
+        edits = self._insertions.edits(history, items_of(collapsed, wire_format))
         prompt = self._injections.settled_in(collapsed, wire_format, history, wanted)
-        prepared: Request = self._edited(collapsed, wire_format, edits, prompt)
+        prepared, _ = self._edited(collapsed, wire_format, history, edits, prompt)
         self._schemas = input_schemas(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
 
@@ -182,24 +196,51 @@ class MemoryController:
         self,
         collapsed: Request,
         wire_format: WireFormat,
-        edits: Mapping[Path, Any],
+        history: Sequence[Step],
+        edits: Mapping[Path, str],
         prompt: Prompt | None,
-    ) -> Request:
-        """Put what was decided into the request."""
+    ) -> tuple[Request, TailBlock | None]:
+        """Put what was decided into the request, and the block that is for this call only."""
         edited: Request = splice(collapsed, dict(edits))
-        if prompt is None or not prompt.placed:
-            return edited
+        tail = self._tail(collapsed, wire_format, history, edits)
+        if tail is None and (prompt is None or not prompt.placed):
+            return edited, None
+        items = items_of(edited, wire_format)
+        if prompt is not None:
+            self._log_purged(prompt)
+            items = list(self._injections.woven(prompt, [items[index] for index in prompt.indices]))
+        return {
+            **edited,
+            LIST_FIELD[wire_format]: items if tail is None else [*items, tail.message],
+        }, tail
+
+    def _log_purged(self, prompt: Prompt) -> None:
         for placed in prompt.placed:
             for memory_id in self._injections.wording.purged(placed.block):
                 self._persisted.log(PURGED, memory_id)
-        items = items_of(edited, wire_format)
-        woven = self._injections.woven(prompt, [items[index] for index in prompt.indices])
-        return {**edited, LIST_FIELD[wire_format]: list(woven)}
+
+    def _tail(
+        self,
+        collapsed: Request,
+        wire_format: WireFormat,
+        history: Sequence[Step],
+        edits: Mapping[Path, str],
+    ) -> TailBlock | None:
+        if not self._tail_share or not may_follow(collapsed, wire_format):
+            return None
+        return tail_block(
+            history,
+            self._insertions.standing(history, edits),
+            share=self._tail_share,
+            tokenizer=self._space.memory.tokenizer,
+        )
 
     def _collapsed(
         self, request: Request, wire_format: WireFormat
     ) -> tuple[Request, Sequence[Step]]:
         """Give the request with its turns as the provider produced them, and its steps."""
+        if self._tail_share:
+            request = without_tails(request, wire_format)
         hidden = self._persisted.hidden()
         restored = with_hidden(request, wire_format, hidden.get) if hidden else request
         history = steps(restored, wire_format)
@@ -255,25 +296,33 @@ class MemoryController:
         tokenizer = self._space.memory.tokenizer
         with self._lock:
             self._persisted.refresh()
-            collapsed, decided = self._collapsed(request, wire_format)
-            edits = self._insertions.edits(decided, new=False)
+            collapsed, history = self._collapsed(request, wire_format)
+            items = items_of(collapsed, wire_format)
+            edits = self._insertions.edits(history, items, new=False)
             prompt = self._injections.arranged_in(collapsed, wire_format)
-            prepared = self._edited(collapsed, wire_format, edits, prompt)
+            prepared, tail = self._edited(collapsed, wire_format, history, edits, prompt)
             if self._offers_tools:
                 prepared = with_memory(prepared, wire_format)
-            inserted = {i.text: i for i in self._persisted.insertions().values() if i.text}
             shown = Shown(
-                inserted=inserted,
-                blocks={
-                    self._injections.wording.text(placed.block): self._injections.wording.spans(
-                        placed.block, tokenizer
-                    )
-                    for placed in (prompt.placed if prompt else ())
-                },
+                inserted={i.text: i for i in self._persisted.insertions().values() if i.text},
+                blocks=self._block_spans(prompt, tail),
                 is_ours=self._insertions.is_exempt,
             )
             spans = prompt_spans(steps(prepared, wire_format), shown, tokenizer)
             return [*definition_spans(prepared, tokenizer), *spans]
+
+    def _block_spans(
+        self, prompt: Prompt | None, tail: TailBlock | None
+    ) -> dict[str, Sequence[Span]]:
+        """Give the blocks of a prompt, by their text, line by line."""
+        wording, tokenizer = self._injections.wording, self._space.memory.tokenizer
+        placed = prompt.placed if prompt is not None else ()
+        blocks: dict[str, Sequence[Span]] = {
+            wording.text(one.block): wording.spans(one.block, tokenizer) for one in placed
+        }
+        if tail is not None:
+            blocks[tail.message["content"]] = tail.spans
+        return blocks
 
     def account(
         self,

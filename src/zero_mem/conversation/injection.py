@@ -16,7 +16,7 @@ from zero_mem.controller.messages import Message, WireFormat
 from zero_mem.controller.rounds import content_key
 from zero_mem.controller.wire.sites import Step, items_of
 from zero_mem.conversation.candidates import Candidate, by_visibility, found_for, required
-from zero_mem.conversation.persisted import Persisted
+from zero_mem.conversation.persisted import Persisted, Sent
 from zero_mem.conversation.wording import Wording, line_of, superseding
 from zero_mem.errors import RequiredMemoryMissing
 from zero_mem.prompts import Block, Chat, Digests, Placed, Prompt, Shown, Span
@@ -74,7 +74,12 @@ class Injections:
     def arranged(self, items: Iterable[Chat], *, before: str = "") -> Prompt:
         """Find the places of the blocks in a host's list; nothing new is decided."""
         prompt = prompts.arrange(
-            items, self.blocks(), self.wording, before=before, known=self._digests
+            items,
+            self.blocks(),
+            self.wording,
+            sent=self._persisted.sent(),
+            before=before,
+            known=self._digests,
         )
         self._digests = prompt.digests
         return prompt
@@ -89,7 +94,7 @@ class Injections:
             wanted: What is to be shown.
             before: Names what the provider keeps before the list; every block of the
                 conversation is taken to stand there.
-            goes_on: As in `prompts.next_block`.
+            goes_on: As in `prompts.end_of`.
 
         Raises:
             RequiredMemoryMissing: A required memory can't be read, or it or a pinned one does
@@ -97,14 +102,18 @@ class Injections:
         """
         while True:
             prompt = self.arranged(items, before=before)
-            earlier = [placed.block for placed in prompt.placed]
-            chosen = list(self._chosen(self.blocks() if before else earlier, wanted))
+            blocks = self.blocks()
+            earlier = blocks if before else [placed.block for placed in prompt.placed]
+            chosen = list(self._chosen(earlier, wanted))
+            end = prompts.end_of(prompt, goes_on=goes_on)
+            digest = prompt.digests[end]
             if not chosen:
-                self._persisted.note_asked(wanted.asked)
+                self._persisted.note_sent(Sent(digest, len(blocks), wanted.asked))
                 return prompt
             shown = tuple(one for one, _ in chosen)
-            block = prompts.next_block(prompt, self.blocks(), shown, goes_on=goes_on)
-            if self._persisted.store_block(block, [line for _, line in chosen], wanted.asked):
+            block = Block(number=len(blocks), anchor=end, digest=digest, shown=shown)
+            sent = Sent(digest, len(blocks) + 1, wanted.asked)
+            if self._persisted.store_block(block, [line for _, line in chosen], sent):
                 self._space.mark_used([one.memory_id for one in shown])
                 return prompt.with_block(block)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zero_mem import handles
 from zero_mem.controller.core import Offloader
 from zero_mem.controller.definitions import MEMORY_TOOLS
+from zero_mem.controller.folding import folded
 from zero_mem.controller.messages import Message
 from zero_mem.controller.rounds import answer_key, content_key
+from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import Path, Result, Step, TextSite, Turn
 from zero_mem.conversation.feed import Fed, Feed
 from zero_mem.conversation.persisted import Inserted, NewResult, Persisted
@@ -34,6 +36,7 @@ class Insertions:
         share: As in `Offloader`.
         max_extract: As in `Offloader`.
         decides: False where only earlier decisions hold and new results stay as they are.
+        folds: Whether a new result stands in full for the first call that reads it.
     """
 
     def __init__(
@@ -44,8 +47,10 @@ class Insertions:
         share: float,
         max_extract: int,
         decides: bool,
+        folds: bool = False,
     ) -> None:
         self._persisted = persisted
+        self._folds = folds
         self._decides = decides
         self._own: frozenset[str] = frozenset()
         self._feed = Feed(
@@ -58,11 +63,14 @@ class Insertions:
             )
         )
 
-    def edits(self, history: Sequence[Step], *, new: bool = True) -> dict[Path, str]:
+    def edits(
+        self, history: Sequence[Step], items: Sequence[Any], *, new: bool = True
+    ) -> dict[Path, str]:
         """Give what stands in the place of the results of a history.
 
         Args:
             history: The messages, results as the host has them.
+            items: The raw items that they were read from.
             new: Whether to decide what was not decided before.
         """
         self._own = self._persisted.own()
@@ -78,8 +86,43 @@ class Insertions:
             for key, (_, site) in keyed.items()
             if key in known
         }
+        edits.update(self._unfolded(history, items, keyed, known))
         edits.update(self._without_purged(history))
         return edits
+
+    def standing(self, history: Sequence[Step], edits: Mapping[Path, str]) -> dict[int, Inserted]:
+        """Give the decisions that stand in a prompt, by the number of the text among results.
+
+        Args:
+            history: As in `edits`.
+            edits: What that gave; what stands in full there, or is purged, is not among them.
+        """
+        known = self._persisted.insertions()
+        listed = enumerate(keyed_results(history).items())
+        return {
+            number: known[key]
+            for number, (key, (_, site)) in listed
+            if key in known and edits.get(site.path) == known[key].text
+        }
+
+    def _unfolded(
+        self,
+        history: Sequence[Step],
+        items: Sequence[Any],
+        keyed: Keyed,
+        known: Mapping[str, Inserted],
+    ) -> dict[Path, str]:
+        """Give the results that are to fold, but stand in full in this prompt."""
+        folding = [at for key, at in keyed.items() if key in known and known[key].stands_first]
+        if not folding:
+            return {}
+        short = folded([_neutral(step, items) for step in history])
+        done = {id(step) for at, step in enumerate(history) if at in short}
+        return {
+            site.path: handles.escape(site.text)
+            for result, site in folding
+            if id(result) not in done
+        }
 
     def _inserted(self, inserted: Inserted, site: TextSite) -> str:
         if inserted.purged:
@@ -122,7 +165,7 @@ class Insertions:
                 elif memory_id is None:
                     fed.adopt(message, site.text)
                 else:
-                    inserted = _insertion(fed, message, memory_id)
+                    inserted = _insertion(fed, message, memory_id, folds=self._folds)
                     decided[key, _alias(message, place, inserted)] = inserted
         self._feed.keep(fed)
         if decided:
@@ -170,7 +213,9 @@ def _alias(message: Message, place: int, inserted: Inserted) -> str:
     return f"{_name(message.call_id, place, inserted.text)}-0"
 
 
-def _insertion(fed: Fed, message: Message, memory_id: str | ZeroMemError) -> Inserted:
+def _insertion(
+    fed: Fed, message: Message, memory_id: str | ZeroMemError, *, folds: bool
+) -> Inserted:
     """Decide one new result."""
     if isinstance(memory_id, ZeroMemError):  # its memory was purged since
         fed.adopt(message, GONE)
@@ -185,7 +230,28 @@ def _insertion(fed: Fed, message: Message, memory_id: str | ZeroMemError) -> Ins
         text=None if insertion.text == message.text else insertion.text,
         spans=tuple((span.start, span.end, span.reason) for span in insertion.spans),
         receipt=bool(insertion.receipt),
+        folds=folds and bool(insertion.receipt),
     )
+
+
+def _neutral(step: Step, items: Sequence[Any]) -> Message:
+    """Give a step as folding looks at it: its role, and whether it has parts that are signed."""
+    if isinstance(step, Result):
+        return Message(role="tool")
+    if not isinstance(step, Turn):
+        return step
+    return Message(role="assistant", opaque=tuple(part_types(items[step.start : step.stop])))
+
+
+def part_types(items: Iterable[Any]) -> Iterator[str]:
+    """Name the types of items and of the parts in their contents."""
+    for item in items:
+        if isinstance(item, Mapping):
+            yield string(item.get("type"))
+            content = item.get("content")
+            for part in content if isinstance(content, list | tuple) else ():
+                if isinstance(part, Mapping):
+                    yield string(part.get("type"))
 
 
 def _tool_message(result: Result, site: TextSite) -> Message:

@@ -9,6 +9,7 @@ begins with what it is for.
 | `shown` | a memory | why its handle stands in the conversation; goes with the memory |
 | `read` | a memory | that its body was read |
 | `line` | a block and a place in it | what was found for a question; goes with its memory |
+| `sent` | a history, by its digest | how many blocks there were when it was first sent |
 | `asked` | a message of the user | that memories were searched for it |
 | `written` | an expanded output | the provider's own form of it |
 | `own` | a call id, or one with an answer | the tool whose call was answered here |
@@ -48,15 +49,21 @@ class Inserted:
 
     `memory_id` is "" where the store had no room for it. `text` is None where the result stands
     as it is; `spans` are stretches (start, end) of the text with their reasons; `receipt` tells
-    that its handle is shown; `purged` that the memory was erased, so nothing of it may stand
-    there any more.
+    that its handle is shown; `folds` that the result stands in full until a call has answered
+    it; `purged` that the memory was erased, so nothing of it may stand there any more.
     """
 
     memory_id: str
     text: str | None = None
     spans: tuple[tuple[int, int, str], ...] = ()
     receipt: bool = False
+    folds: bool = False
     purged: bool = False
+
+    @property
+    def stands_first(self) -> bool:
+        """Whether the result stands in full until a call has answered it."""
+        return self.folds and not self.purged
 
 
 class NewResult(NamedTuple):
@@ -65,6 +72,17 @@ class NewResult(NamedTuple):
     key: str
     text: str
     tool: str
+
+
+class Sent(NamedTuple):
+    """A history that is sent: its digest, how many blocks there are by then, what it asks.
+
+    `asked` names the message of the user that memories were searched for, "" where none were.
+    """
+
+    history: str
+    blocks: int
+    asked: str = ""
 
 
 class Persisted:
@@ -275,13 +293,13 @@ class Persisted:
 
     # Blocks
 
-    def store_block(self, block: Block, lines: Sequence[str], asked: str) -> bool:
+    def store_block(self, block: Block, lines: Sequence[str], sent: Sent) -> bool:
         """Make a block final, with its memories held, shown and read.
 
         Args:
             block: The block.
             lines: What it says, in order.
-            asked: The message that memories were found for; "" where it is none.
+            sent: The history that it is sent with.
 
         Returns:
             Whether it was stored: False where another took its number first.
@@ -294,9 +312,7 @@ class Persisted:
             items.append(self._item("read", shown.memory_id, "1"))
             if shown.reason == "found":
                 items.append(self._item("line", f"{number}:{place}", line, shown.memory_id))
-        if asked:
-            items.append(self._item("asked", asked, "1"))
-        (first, *_) = self._write(items)
+        (first, *_) = self._write([*items, *self._sent_items(sent)])
         self.refresh()
         return first
 
@@ -305,10 +321,25 @@ class Persisted:
         named = ((key.split(":"), value) for key, value in self._all("line").items())
         return {(int(number), int(place)): value for (number, place), value in named}
 
-    def note_asked(self, asked: str) -> None:
-        """Note that memories were searched for a message of the user."""
-        if asked and not self.was_asked(asked):
-            self._set("asked", asked, "1")
+    def note_sent(self, sent: Sent) -> None:
+        """Note that a history is sent, and that memories were searched for what it asks."""
+        if items := self._sent_items(sent):
+            self._space.decide_many(items, only_new=True, durable=False)
+            for item in items:
+                what, _, rest = item["key"].partition(":")
+                self._known.setdefault(what, {}).setdefault(rest, item["value"])
+
+    def _sent_items(self, sent: Sent) -> list[dict[str, Any]]:
+        named = (("sent", sent.history, str(sent.blocks)), ("asked", sent.asked, "1"))
+        return [
+            self._item(what, key, value)
+            for what, key, value in named
+            if key and key not in self._all(what)
+        ]
+
+    def sent(self) -> dict[str, int]:
+        """Read how many blocks there were when a history was first sent, by its digest."""
+        return {key: int(value) for key, value in self._all("sent").items() if value is not None}
 
     def was_asked(self, asked: str) -> bool:
         """Tell whether memories were searched for a message of the user."""
@@ -408,7 +439,7 @@ def _saved(result: MemoryReceipt | ZeroMemError) -> str | ZeroMemError | None:
 
 
 def _fields(inserted: Inserted) -> str:
-    names = ("text", "spans", "receipt")
+    names = ("text", "spans", "receipt", "folds")
     return json.dumps({name: getattr(inserted, name) for name in names})
 
 
