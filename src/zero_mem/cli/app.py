@@ -12,6 +12,7 @@ from zero_mem.cli import (
     explaining,
     failures,
     forgetting,
+    hooking,
     indexing,
     journal,
     reading,
@@ -50,6 +51,7 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    hooking,
     demo,
 ):
     app.add_typer(group.app)
