@@ -154,7 +154,8 @@ class Offloaded(Appended):
             self.live.add(len(self.texts))
         if insertion.kind == "compact":
             self.compact += 1
-            self.broken += not _decodes(insertion.text, message.text)
+            body = insertion.text.removeprefix(f"{insertion.receipt}\n")
+            self.broken += not _decodes(body, message.text)
         self.texts.append(insertion.text)
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from zero_mem import handles
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}|[0-9]{3,}|[\u4e00-\u9fff\u3040-\u30ff]{2}")
 _PATH: Final = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
 _TELLING: Final = re.compile(r"[_0-9/]|[a-z][A-Z]")
@@ -94,6 +96,16 @@ def extract_lines(
         for line in sorted(kept, key=lambda line: line.at)
     )
     return LineExtract(lines=chosen, total=len(lines))
+
+
+def numbered(kept: Iterable[Line]) -> Iterator[tuple[str, str]]:
+    """Write kept lines, `@N` before one that does not follow on, each piece with its reason."""
+    expected = 1
+    for line in kept:
+        if line.number != expected:
+            yield f"@{line.number}", "where the next line stands"
+        yield handles.escape(line.text), line.reason
+        expected = line.number + 1
 
 
 @dataclass(slots=True)

@@ -36,6 +36,13 @@ class Unit:
     own: int = 0
 
     @property
+    def name(self) -> str:
+        """The key of the field or column, else the nearest one above it."""
+        if self.column:
+            return self.column[-1]
+        return next((step for step in reversed(self.path) if isinstance(step, str)), "")
+
+    @property
     def merit(self) -> float:
         """The order in which units are kept."""
         return self.worth / math.pow(self.cost + 1, _PER_COST)
