@@ -60,11 +60,14 @@ class Injections:
         self._digests: Digests | None = None
         self._visible: tuple[tuple[int, str], Mapping[str, list[Candidate]]] | None = None
         self._wording = Wording(space)
+        self._worded = -1
 
     @property
     def wording(self) -> Wording:
         """What the blocks say, as of the last refresh."""
-        self._wording.update(self._persisted.lines(), self._persisted.gone())
+        if self._worded != self._persisted.generation:
+            self._wording.update(self._persisted.lines(), self._persisted.gone())
+            self._worded = self._persisted.generation
         return self._wording
 
     def blocks(self) -> list[Block]:

@@ -88,7 +88,8 @@ class Sent(NamedTuple):
 class Persisted:
     """The decisions of one conversation in one namespace.
 
-    What is read is the state of the last `refresh`, with what was written here since.
+    What is read is the state of the last `refresh`, with what was written here since;
+    `generation` counts both.
     """
 
     def __init__(self, space: Namespace, conversation: str) -> None:
@@ -98,6 +99,8 @@ class Persisted:
         self._known: dict[str, dict[str, str | None]] = {}
         self._parsed: dict[str, Inserted] = {}
         self._pending: list[dict[str, Any]] | None = None
+        self._insertions: dict[str, Inserted] | None = None
+        self.generation = 0
         self.position = 0
         self.settings = ""
         self.blocks: dict[str, str | None] = {}
@@ -124,6 +127,11 @@ class Persisted:
             what, _, rest = item["key"].partition(":")
             known[what].setdefault(rest, item["value"])
         self._known = known
+        self._changed()
+
+    def _changed(self) -> None:
+        self._insertions = None
+        self.generation += 1
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -146,6 +154,7 @@ class Persisted:
         else:
             self._pending.append(item)
         self._known.setdefault(what, {}).setdefault(key, value)
+        self._changed()
 
     def _item(
         self, what: str, key: str, value: str, memory_id: str | None = None
@@ -185,6 +194,11 @@ class Persisted:
 
     def insertions(self) -> dict[str, Inserted]:
         """Read what stands in the place of each result, by the result's key."""
+        if self._insertions is None:
+            self._insertions = self._read_insertions()
+        return self._insertions
+
+    def _read_insertions(self) -> dict[str, Inserted]:
         found: dict[str, Inserted] = {}
         for named, value in self._all("insert").items():
             key, alias, memory_id = named.split(":", 2)
