@@ -61,9 +61,23 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Call something that uses the store. Gives its result."""
+    """Call something that uses the store. Gives its result or Refused."""
 
     run: Callable[[], Any]
+
+    def result(self) -> Any:
+        """Call it."""
+        try:
+            return self.run()
+        except ZeroMemError as error:
+            return Refused(error=error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """What came in the place of a result of Work."""
+
+    error: ZeroMemError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +146,12 @@ class Served:
 
     def prepared(self) -> Steps:
         """Give the steps of a call whose request alone is edited, as where tokens are counted."""
-        prepared = yield Work(run=partial(self.controller.prepare, self.body, self.wire_format))
-        broken = yield Send(body=prepared)
-        yield Fail(error=broken.error) if isinstance(broken, Broken) else Give()
+        try:
+            prepare = partial(self.controller.prepare, self.body, self.wire_format)
+            head = yield Send(body=(yield from _done(prepare)))
+            yield Fail(error=head.error) if isinstance(head, Broken) else Give()
+        except ZeroMemError as error:
+            yield Give(content=json_bytes(failure_body(self.wire_format, error)), status=500)
 
     # Whole responses
 
@@ -143,7 +160,7 @@ class Served:
         suspended, self.suspended = self.suspended, None
         if suspended is None:
             run = exchange(self.controller, self.body, self.wire_format, self.rounds)
-            _, prepared = yield Work(run=partial(_step, run, None))
+            _, prepared = yield from _done(partial(_step, run, None))
         else:
             run, prepared = suspended.run, suspended.prepared
         while True:
@@ -151,7 +168,7 @@ class Served:
             if response is None:
                 self.suspended = Suspended(run, prepared)
                 return
-            done, value = yield Work(run=partial(_step, run, response))
+            done, value = yield from _done(partial(_step, run, response))
             if done:
                 yield Give() if value is response else Give(content=json_bytes(value))
                 return
@@ -179,7 +196,7 @@ class Served:
 
     def _streamed(self) -> Steps:
         call = StreamedExchange(self.controller, self.body, self.wire_format, rounds=self.rounds)
-        prepared = yield Work(run=call.start)
+        prepared = yield from _done(call.start)
         head = yield Send(body=prepared)
         if isinstance(head, Broken):
             yield Fail(error=head.error)
@@ -197,19 +214,19 @@ class Served:
             while True:
                 broken = yield from self._passed(call)
                 if broken is not None:
-                    yield Pass(content=_bytes((yield Work(run=call.interrupted))))
+                    yield Pass(content=_bytes((yield from _done(call.interrupted))))
                     yield Fail(error=broken.error)
                     return
-                finished = yield Work(run=call.finish)
+                finished = yield from _done(call.finish)
                 yield Pass(content=_bytes(finished.events))
                 if finished.request is None:
                     return
                 failed = yield from self._next_round(finished.request)
                 if failed is not None:
-                    yield Pass(content=_bytes((yield Work(run=partial(call.failed, *failed)))))
+                    yield Pass(content=_bytes((yield from _done(partial(call.failed, *failed)))))
                     return
         except HostClosed:
-            yield Work(run=partial(call.interrupted, passed_on=False))
+            yield from _done(partial(call.interrupted, passed_on=False))
 
     def _next_round(self, request: Body) -> Generator[Step, Any, tuple[int | None, Any] | None]:
         head = yield Send(body=request)
@@ -237,7 +254,7 @@ class Served:
         out: list[Event] = []
         for event in events:
             if call.may_block(event):
-                out += yield Work(run=partial(call.feed, event))
+                out += yield from _done(partial(call.feed, event))
             else:
                 out += call.feed(event)
         if out:
@@ -250,6 +267,14 @@ def failure_body(wire_format: WireFormat, error: ZeroMemError) -> Body:
     if wire_format in ("openai_chat", "openai_responses"):
         return {"error": {"message": message, "type": "server_error", "param": None, "code": None}}
     return {"type": "error", "error": {"type": "api_error", "message": message}}
+
+
+def _done(run: Callable[[], Any]) -> Generator[Step, Any, Any]:
+    """Have something done that uses the store."""
+    result = yield Work(run=run)
+    if isinstance(result, Refused):
+        raise result.error
+    return result
 
 
 def _bytes(events: Iterable[Event]) -> bytes:

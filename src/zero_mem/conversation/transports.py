@@ -124,7 +124,7 @@ class _Call:
     def work(self, step: Work) -> Any:
         """Use the store, after whatever a cancelled task has left running in its thread."""
         with self.lock:
-            return step.run()
+            return step.result()
 
     def upstream(self, library: Any, body: Mapping[str, Any]) -> Any:
         """Write a request to send: the host's own bytes where nothing is edited."""

@@ -253,9 +253,8 @@ class ChatEditor(StreamEditor):
             return message
         message.update(state.own)
         if isinstance(message["content"], str):
-            message["content"] = state.content.written
-            if partial:
-                message["content"] = state.content.passed_on
+            content = state.content.passed_on if partial else state.content.written
+            message["content"] = content or None  # as it is in a whole response
         calls = [call for _, call in sorted(state.calls.items())]
         if partial:
             calls = [call for call in calls if state.finish_reason and call.shown_at is not None]
