@@ -31,6 +31,7 @@ from zero_mem.controller.wire.sites import (
     response_turns,
     splice,
     steps,
+    told_first,
 )
 from zero_mem.conversation.audit import Passed, passed_of
 from zero_mem.conversation.ephemeral import TailBlock, may_follow, tail_block, without_tails
@@ -47,7 +48,7 @@ from zero_mem.conversation.ledger import (
     model_of,
     output_of,
 )
-from zero_mem.conversation.outputs import Absorbed, Outputs
+from zero_mem.conversation.outputs import Absorbed, Output, Outputs
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.conversation.tools import MemoryTools
 from zero_mem.conversation.wording import PURGED
@@ -186,18 +187,33 @@ class MemoryController:
 
     def _prepare(self, request: Request, wire_format: WireFormat, wanted: Wanted) -> Request:
         collapsed, history = self._collapsed(request, wire_format)
-        edits = self._insertions.edits(history, items_of(collapsed, wire_format))
+        edits = self._edits(collapsed, wire_format, history)
         prompt = self._injections.settled_in(collapsed, wire_format, history, wanted)
         prepared, _ = self._edited(collapsed, wire_format, history, edits, prompt)
         self._schemas = input_schemas(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
+
+    def _edits(
+        self,
+        collapsed: Request,
+        wire_format: WireFormat,
+        history: Sequence[Step],
+        *,
+        new: bool = True,
+    ) -> dict[Path, Any]:
+        """Give what stands in the place of results, and what the model must be told with them."""
+        items = items_of(collapsed, wire_format)
+        edits: dict[Path, Any] = {**self._insertions.edits(history, items, new=new)}
+        for result, told in self._outputs.warnings(history):
+            edits.update(told_first(collapsed, result, told, edits))
+        return edits
 
     def _edited(
         self,
         collapsed: Request,
         wire_format: WireFormat,
         history: Sequence[Step],
-        edits: Mapping[Path, str],
+        edits: Mapping[Path, Any],
         prompt: Prompt | None,
     ) -> tuple[Request, TailBlock | None]:
         """Put what was decided into the request, and the block that is for this call only."""
@@ -224,7 +240,7 @@ class MemoryController:
         collapsed: Request,
         wire_format: WireFormat,
         history: Sequence[Step],
-        edits: Mapping[Path, str],
+        edits: Mapping[Path, Any],
     ) -> TailBlock | None:
         if not self._tail_share or not may_follow(collapsed, wire_format):
             return None
@@ -252,12 +268,25 @@ class MemoryController:
 
     # Responses
 
-    def absorb(self, response: Request, wire_format: WireFormat) -> Absorbed:
+    @property
+    def observes(self) -> bool:
+        """True where every request and response goes on as it is."""
+        return self._mode == "observe"
+
+    def open_output(self) -> Output:
+        """Begin with the stream that answers the request which was prepared last."""
+        return self._outputs.open(self._schemas)
+
+    def absorb(
+        self, response: Request, wire_format: WireFormat, *, output: Output | None = None
+    ) -> Absorbed:
         """Expand what the model wrote by reference, and answer its memory calls.
 
         Args:
             response: The decoded body of a complete response; it is not changed.
             wire_format: As in `prepare`.
+            output: As `open_output` gave it, where the response was streamed: the host has
+                seen its calls, so those that can't be resolved are not refused any more.
 
         Returns:
             The response for the host, and the answers to the calls it must not run.
@@ -266,7 +295,8 @@ class MemoryController:
             return Absorbed(response=response)
         turns = response_turns(response, wire_format)
         with self._lock, self._persisted.together():
-            return self._outputs.absorb(response, turns, self._schemas)
+            opened = output or self.open_output()
+            return self._outputs.absorb(response, turns, opened, streamed=output is not None)
 
     def run_memory_call(self, name: str, arguments: Any) -> str:
         """Run a call to one of the memory tools.
@@ -297,8 +327,7 @@ class MemoryController:
         with self._lock:
             self._persisted.refresh()
             collapsed, history = self._collapsed(request, wire_format)
-            items = items_of(collapsed, wire_format)
-            edits = self._insertions.edits(history, items, new=False)
+            edits = self._edits(collapsed, wire_format, history, new=False)
             prompt = self._injections.arranged_in(collapsed, wire_format)
             prepared, tail = self._edited(collapsed, wire_format, history, edits, prompt)
             if self._offers_tools:
@@ -396,5 +425,5 @@ class MemoryController:
         visible = response_turns(response, wire_format)[:1]
         keys, _ = turn_keys([*turns, *visible])
         self._persisted.hide(keys[-1], hidden)
-        if wire_format == "openai_responses" and hidden.cut is not None:
+        if wire_format == "openai_responses":
             self._persisted.hide(response_key(response.get("id")), hidden)
