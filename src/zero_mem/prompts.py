@@ -347,8 +347,8 @@ def _last_safe_place(messages: Sequence[Chat]) -> int:
 
 def _is_turn_of_items(message: Chat) -> bool:
     """Tell an item that a model produced before the item that follows, such as its reasoning."""
-    kind = message.get("type")
-    return isinstance(kind, str) and "role" not in message and kind not in _RESULTS
+    kind, role = message.get("type"), message.get("role", "assistant")
+    return isinstance(kind, str) and role == "assistant" and kind not in _RESULTS
 
 
 def _calls_in(message: Chat) -> int:
