@@ -29,6 +29,7 @@ COMMANDS = {
     "delete", "purge", "expire", "scrub", "history", "as-of", "rollback", "stats", "why",
     "duplicates", "configure", "reindex", "export", "import", "replay", "demo",
     "hook install", "hook uninstall", "hook run",
+    "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}

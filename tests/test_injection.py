@@ -377,3 +377,18 @@ def test_a_request_with_many_new_results_is_few_transactions(
         request("anthropic", *first, *turn("anthropic", "ok"), user("so?")), "anthropic"
     )
     assert durable.count(True) == 0
+
+
+@pytest.mark.req("controller:offload", "receipt:no-body")
+def test_what_is_quoted_of_a_result_is_what_the_store_may_hold(space: Namespace) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    rows = [{"id": f"ORD-{n}", "token": secret if n == 3 else "-"} for n in range(150)]
+    first = [user("token?"), *turn("anthropic", c1=("orders", {}))]
+    given = request("anthropic", *first, results("anthropic", c1=json.dumps(rows)))
+    for _ in range(2):
+        (shown,) = result_texts(dict(controller(space).prepare(given, "anthropic")), "anthropic")
+        assert shown.startswith("[memo:1]")
+    assert secret not in json.dumps(space.decisions_at("controller:c-1").scopes)
+    short = request("anthropic", *first, results("anthropic", c1=secret))
+    sent = controller(space, conversation="c-2").prepare(short, "anthropic")
+    assert result_texts(dict(sent), "anthropic") == [secret]

@@ -16,12 +16,19 @@ from pathlib import Path as FilePath
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
-from zero_mem.errors import BlockingCallWarning, InvalidInput, MissingExtra, StoreUnavailable
+from zero_mem.errors import (
+    BlockingCallWarning,
+    InvalidInput,
+    MissingExtra,
+    NotAllowed,
+    StoreUnavailable,
+)
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
+from zero_mem.redaction import Redaction, Redactors
 from zero_mem.space import Namespace
-from zero_mem.storage.base import Storage, Transaction
+from zero_mem.storage.base import SEALED, Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
 from zero_mem.storage.times import to_micros
 from zero_mem.subtree import Subtree
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
     from zero_mem.dense.index import DenseIndex
     from zero_mem.models.embedder import Embedder
     from zero_mem.recall.corpora import Corpora
+    from zero_mem.storage.sealed import Encryption
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -70,11 +78,13 @@ class Memory:
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        redaction: Redaction | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
         self._actor = check_text(actor, "actor")
         self._tokens = tokens
+        self.redactors = Redactors(redaction or Redaction())
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
@@ -91,6 +101,8 @@ class Memory:
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        redaction: Redaction | None = None,
+        encryption: Encryption | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -105,15 +117,21 @@ class Memory:
             embedder: Makes recall dense too: an `Embedder`, or a name that
                 `models.embedder_named` knows, such as "e5". No save ever waits for it.
             patience: Seconds that a recall waits for the embedder before it goes on without.
+            redaction: What is taken out before anything is stored; by default secrets are
+                masked. A namespace may set more (`Namespace.configure`).
+            encryption: Encrypts every value on its way into the store; see `Encryption`.
 
         Raises:
             InvalidInput: The URL names no store this version knows, or the name no embedder.
             MissingExtra: What the embedder needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
+            NotAllowed: The store is encrypted and no key was given, or the other way round.
         """
         if url is None:
             url = os.environ.get(URL_VARIABLE) or None
-        storage = open_storage(url, durability=durability, create=create)
+        if encryption is not None and encryption.vectors == "refuse" and embedder is not None:
+            raise InvalidInput('an embedder needs vectors, which Encryption(vectors="refuse") bars')
+        storage = _unlocked(open_storage(url, durability=durability, create=create), encryption)
         return cls(
             storage,
             clock=clock,
@@ -121,6 +139,7 @@ class Memory:
             actor=actor,
             embedder=embedder,
             patience=patience,
+            redaction=redaction,
         )
 
     def __enter__(self) -> Memory:
@@ -321,6 +340,21 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
         "or memory://"
     )
+
+
+def _unlocked(storage: Storage, encryption: Encryption | None) -> Storage:
+    """Open an encrypted store with its keys; refuse one without them."""
+    try:
+        if encryption is not None:
+            from zero_mem.storage.sealed import SealedStorage
+
+            return SealedStorage(storage, encryption)
+        if storage.note(SEALED) is not None:
+            raise NotAllowed("the store is encrypted; open it with encryption=Encryption(…)")
+    except BaseException:
+        storage.close()
+        raise
+    return storage
 
 
 def _sqlite(path: str, durability: str, create: bool) -> Storage:

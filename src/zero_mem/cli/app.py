@@ -8,6 +8,7 @@ import typer
 
 from zero_mem.cli import (
     demo,
+    encrypting,
     exchanging,
     explaining,
     failures,
@@ -52,6 +53,7 @@ for group in (
     exchanging,
     replaying,
     hooking,
+    encrypting,
     demo,
 ):
     app.add_typer(group.app)

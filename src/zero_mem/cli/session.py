@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Any, Final, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
@@ -20,7 +20,11 @@ from zero_mem.memory import URL_VARIABLE, Memory
 from zero_mem.space import Namespace
 from zero_mem.types import Path
 
+if TYPE_CHECKING:
+    from zero_mem.encryption import Encryption
+
 NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
+KEY_VARIABLES = ("ZERO_MEM_MASTER_KEY", "ZERO_MEM_MASTER_KEY_FILE")
 EMBEDDER_VARIABLE = "ZERO_MEM_EMBEDDER"
 DEFAULT_NAMESPACE = ("default",)
 
@@ -71,7 +75,13 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         """The store."""
-        return Memory.open(self.url, create=self.creates, actor="cli", embedder=self.embedder)
+        return Memory.open(
+            self.url,
+            create=self.creates,
+            actor="cli",
+            embedder=self.embedder,
+            encryption=_encryption(),
+        )
 
     @property
     def space(self) -> Namespace:
@@ -100,6 +110,15 @@ class Session:
         """Say something beside the result, to people."""
         if not self.as_json:
             whisper(clean(text))
+
+
+def _encryption() -> Encryption | None:
+    """Give the encryption that the environment names; what reads keys is slow to load."""
+    if not any(os.environ.get(name) for name in KEY_VARIABLES):
+        return None
+    from zero_mem.encryption import encryption_from_environment
+
+    return encryption_from_environment()
 
 
 def command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -17,9 +18,8 @@ from zero_mem.controller.rounds import answer_key, content_key
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import Path, Result, Step, TextSite, Turn
 from zero_mem.conversation.feed import Fed, Feed
-from zero_mem.conversation.persisted import Inserted, NewResult, Persisted
+from zero_mem.conversation.persisted import Inserted, NewResult, Persisted, Saved
 from zero_mem.conversation.wording import PURGED
-from zero_mem.errors import ZeroMemError
 from zero_mem.text.tokens import Tokenizer
 
 Keyed: TypeAlias = Mapping[str, tuple[Result, TextSite]]
@@ -159,13 +159,13 @@ class Insertions:
                 continue
             for place, site in enumerate(step.parts):
                 key, message = next(keys), _tool_message(step, site)
-                memory_id = saved.get(key)
+                outcome = saved.get(key)
                 if key in known:
                     fed.adopt(message, self._inserted(known[key], site))
-                elif memory_id is None:
+                elif outcome is None:
                     fed.adopt(message, site.text)
                 else:
-                    inserted = _insertion(fed, message, memory_id, folds=self._folds)
+                    inserted = _insertion(fed, message, outcome, folds=self._folds)
                     decided[key, _alias(message, place, inserted)] = inserted
         self._feed.keep(fed)
         if decided:
@@ -213,21 +213,21 @@ def _alias(message: Message, place: int, inserted: Inserted) -> str:
     return f"{_name(message.call_id, place, inserted.text)}-0"
 
 
-def _insertion(
-    fed: Fed, message: Message, memory_id: str | ZeroMemError, *, folds: bool
-) -> Inserted:
+def _insertion(fed: Fed, message: Message, saved: Saved, *, folds: bool) -> Inserted:
     """Decide one new result."""
-    if isinstance(memory_id, ZeroMemError):  # its memory was purged since
+    if saved.memory_id is None:
         fed.adopt(message, GONE)
         return Inserted(memory_id="", text=GONE)
-    if not memory_id:  # the store has no room
+    if not saved.memory_id:  # the store has no room
         text = handles.escape(message.text)
         fed.adopt(message, text)
         return Inserted(memory_id="", text=text)
-    insertion = fed.insert(message, memory_id)
+    # Only what the store may hold is quoted, since the quotation is stored too.
+    stored = message if saved.masked is None else replace(message, text=saved.masked)
+    insertion = fed.insert(stored, saved.memory_id)
     return Inserted(
-        memory_id=memory_id,
-        text=None if insertion.text == message.text else insertion.text,
+        memory_id=saved.memory_id,
+        text=None if insertion.text == stored.text else insertion.text,
         spans=tuple((span.start, span.end, span.reason) for span in insertion.spans),
         receipt=bool(insertion.receipt),
         folds=folds and bool(insertion.receipt),

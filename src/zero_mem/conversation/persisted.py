@@ -75,6 +75,17 @@ class NewResult(NamedTuple):
     tool: str
 
 
+class Saved(NamedTuple):
+    """What became of a result: its memory, and its text there where a secret was masked.
+
+    `memory_id` is "" where the store has no room and refuses, which is final too; None where
+    the memory was purged since.
+    """
+
+    memory_id: str | None
+    masked: str | None = None
+
+
 class Sent(NamedTuple):
     """A history that is sent: its digest, how many blocks there are by then, what it asks.
 
@@ -222,13 +233,11 @@ class Persisted:
             self._parsed[named] = found
         return found
 
-    def save_results(self, results: Sequence[NewResult]) -> list[str | ZeroMemError | None]:
+    def save_results(self, results: Sequence[NewResult]) -> list[Saved | None]:
         """Save results once, held for the conversation, in one transaction.
 
         Returns:
-            For each the memory's id; "" where the store has no room and refuses, which is final
-            too; the error where its memory was purged since; None where there is nothing that a
-            store can keep.
+            What became of each; None where there is nothing that a store can keep.
         """
         items = [
             {
@@ -243,7 +252,22 @@ class Persisted:
             for key, text, tool in results
         ]
         saved = self._space.save_many(items, on_error="skip")
-        return [_saved(one) for one in saved]
+        return [self._saved(one) for one in saved]
+
+    def _saved(self, result: MemoryReceipt | ZeroMemError) -> Saved | None:
+        if isinstance(result, MemoryReceipt):
+            memory_id = result.memory_id
+            if not result.masked:
+                return Saved(memory_id)
+            (record,) = self._space.get_many([memory_id])
+            return Saved(memory_id, None if record is None else record.text)
+        if isinstance(result, LimitReached):
+            return Saved("")
+        if isinstance(result, Conflict):
+            return Saved(None)
+        if isinstance(result, InvalidInput):
+            return None
+        raise result
 
     def insert(self, decided: Mapping[tuple[str, str], Inserted]) -> None:
         """Make what stands in the place of results final, and read what holds.
@@ -447,18 +471,6 @@ class Persisted:
     def logged(self, event: str) -> list[str]:
         """Name the memories of an event."""
         return [f["memory_id"] for f in self._list("log") if f["event"] == event]
-
-
-def _saved(result: MemoryReceipt | ZeroMemError) -> str | ZeroMemError | None:
-    if isinstance(result, MemoryReceipt):
-        return result.memory_id
-    if isinstance(result, LimitReached):
-        return ""
-    if isinstance(result, Conflict):
-        return result
-    if isinstance(result, InvalidInput):
-        return None
-    raise result
 
 
 def _fields(inserted: Inserted) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from zero_mem.controller.wire.sites import Path
 from zero_mem.conversation.candidates import shown_filters
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.persisted import Inserted, NewResult, Persisted
-from zero_mem.errors import NotFound, ZeroMemError
+from zero_mem.errors import NotFound
 from zero_mem.hook.history import spoken
 from zero_mem.hook.payload import Payload
 from zero_mem.hook.places import text_places, with_texts
@@ -173,10 +173,12 @@ class _Results:
         message = Message(
             role="tool", text=text, call_id=self._payload.call_id, tool=self._payload.tool
         )
-        (memory_id,) = self._persisted.save_results([NewResult(key, text, message.tool)])
-        if not memory_id or isinstance(memory_id, ZeroMemError):
+        (saved,) = self._persisted.save_results([NewResult(key, text, message.tool)])
+        if saved is None or not saved.memory_id:
             return text
-        return self._decide(key, message, memory_id)
+        stored = message if saved.masked is None else replace(message, text=saved.masked)
+        decided = self._decide(key, stored, saved.memory_id)
+        return text if decided == stored.text else decided
 
     def _decide(self, key: str, message: Message, memory_id: str) -> str:
         insertion = self._fed().insert(message, memory_id)

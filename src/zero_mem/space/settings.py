@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from zero_mem import redaction
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.plan import Plan
@@ -41,14 +42,21 @@ class Settings(View):
             form: Only for this form.
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
-                max_recall_items, overflow, visibility; see `Limits`.
+                max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
+                also redact, such as {"personal": "mask"}; see `redaction.settings`.
 
         Returns:
             The limits that now hold there.
         """
+        redact = settings.pop("redact", None)
+        if redact is not None and (form, kind) != (None, None):
+            raise InvalidInput("redact is set for a whole namespace, not for a form or kind")
         with self._write_after_queue() as plan:
             row = plan.row
-            row.settings = configured(row.settings, settings, form=form, kind=kind)
+            if redact is not None:
+                row.settings = redaction.configured(row.settings, redact)
+            if settings or redact is None:
+                row.settings = configured(row.settings, settings, form=form, kind=kind)
             plan.transaction.store_namespace(row)
             return limits_for(row.settings, form or "semantic", kind or "")
 

@@ -65,6 +65,7 @@ class MemoryStorage(Storage):
     def __init__(self) -> None:
         self.origin = secrets.token_hex(8)
         self._spaces: dict[Path, _Space] = {}
+        self._notes: dict[str, str] = {}
         self._closed = False
         self._lock = threading.RLock()
 
@@ -80,6 +81,14 @@ class MemoryStorage(Storage):
             except BaseException:
                 transaction.roll_back()
                 raise
+
+    def note(self, name: str) -> str | None:
+        """See `Storage.note`."""
+        return self._notes.get(name)
+
+    def keep_note(self, name: str, value: str) -> None:
+        """See `Storage.keep_note`."""
+        self._notes[name] = value
 
     def scrub(self, *, wait: bool = True) -> None:
         """Do nothing: an erased body is gone at once."""

@@ -94,6 +94,19 @@ class SQLiteStorage(Storage):
             finally:
                 transaction.end_reads()
 
+    def note(self, name: str) -> str | None:
+        """See `Storage.note`."""
+        with self._file.transaction(write=False, durable=True) as connection:
+            sql = "SELECT value FROM store WHERE name = ?"
+            found = connection.execute(sql, (f"note.{name}",)).fetchone()
+        return None if found is None else str(found[0])
+
+    def keep_note(self, name: str, value: str) -> None:
+        """See `Storage.keep_note`."""
+        with self._file.transaction(write=True, durable=True) as connection:
+            sql = "INSERT OR REPLACE INTO store VALUES (?, ?)"
+            connection.execute(sql, (f"note.{name}", value))
+
     def scrub_pending(self) -> bool:
         """Tell whether erased bytes may still be in the files."""
         with self.transaction() as transaction:

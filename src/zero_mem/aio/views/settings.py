@@ -24,7 +24,8 @@ class AsyncSettings(Calls[Namespace]):
             form: Only for this form.
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
-                max_recall_items, overflow, visibility; see `Limits`.
+                max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
+                also redact, such as {"personal": "mask"}; see `redaction.settings`.
 
         Returns:
             The limits that now hold there.
