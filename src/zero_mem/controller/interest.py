@@ -37,7 +37,7 @@ _PRIOR: Final[dict[Shape, float]] = {
     "date": 1.2,
     "code": 0.38,
     "name": 0.3,
-    "term": 0.3,
+    "term": 0.27,
     "word": 0.1,
     "number": 0.1,
     "time": 0.08,
@@ -48,7 +48,7 @@ _PRIOR: Final[dict[Shape, float]] = {
 }
 _SAID = 0.02  # the conversation shows it: no need to say it again
 _TELLING: Final = ("term", "word", "name")
-_ASKED = 2.5  # a word of the conversation that some rows have and others do not
+_ASKED = 1.8  # a word of the conversation that some rows have and others do not
 _REPEATED: Final = {"id": 0.9, "code": 0.9, "date": 0.8}  # an earlier extract shows it
 _REPEATED_OTHER = 0.3
 _ARGUMENT = 2.2  # its key is the name of an argument that the model has used

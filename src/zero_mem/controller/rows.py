@@ -13,8 +13,8 @@ from zero_mem.controller.compact_table import Column, columns, grouping
 from zero_mem.controller.interest import scalars
 
 _PER_ROW: Final = 0.4  # of n rows n ** (1 - this) are expected to be used,
-_MOST_USED: Final = 2.5  # and no more than these: the longer a table, the less each row
-_SINGLED_OUT: Final = 2.0  # how much more often a row is used that was spoken of
+_MOST_USED: Final = 2.0  # and no more than these: the longer a table, the less each row
+_SINGLED_OUT: Final = 2.5  # how much more often a row is used that was spoken of
 _MOST_ROWS: Final = 2000  # of one table; more are never shown in an extract
 
 
