@@ -85,7 +85,9 @@ def _anthropic(body: Body, cut: Cut) -> Iterator[Event]:
 def _block(block: Body, cut: Cut) -> tuple[Body, list[Body]]:
     kind = block["type"]
     if kind == "text":
-        return {**block, "text": ""}, [{"type": "text_delta", "text": t} for t in cut(block["text"])]
+        return {**block, "text": ""}, [
+            {"type": "text_delta", "text": t} for t in cut(block["text"])
+        ]
     if kind == "thinking":
         deltas = [{"type": "thinking_delta", "thinking": t} for t in cut(block["thinking"])]
         signed = {"type": "signature_delta", "signature": block["signature"]}
