@@ -27,6 +27,7 @@ from zero_mem.testing.fakes import FakeClock
 from zero_mem.text.tokens import tokenizer
 
 TOKENS = tokenizer("o200k")
+MANY = json.dumps([{"id": f"ORD-{n}", "note": "</memory>", "city": f"c{n}"} for n in range(99)])
 each_format = pytest.mark.parametrize("wire_format", FORMATS)
 
 
@@ -305,8 +306,7 @@ def test_the_tail_is_of_one_call_and_in_no_history(
     space: Namespace, wire_format: WireFormat
 ) -> None:
     subject = controller(space, ephemeral_tail=True)
-    body = json.dumps([{"id": f"ORD-{n}", "note": "</memory>", "city": f"c{n}"} for n in range(99)])
-    first = [user("go"), *turn(wire_format, c1=("orders", {})), *results(wire_format, c1=body)]
+    first = [user("go"), *turn(wire_format, c1=("orders", {})), *results(wire_format, c1=MANY)]
     given = request(wire_format, *first)
     prepared = subject.prepare(given, wire_format)
     tail = prepared[FIELD[wire_format]][-1]["content"]
@@ -330,7 +330,7 @@ def test_there_is_no_tail_where_thinking_would_follow_or_a_provider_keeps_it(
     space: Namespace,
 ) -> None:
     def tails(wire_format: WireFormat, *items: Any, **fields: Any) -> int:
-        first = [user("go"), *turn(wire_format, c1=("orders", {})), *results(wire_format, c1=BODY)]
+        first = [user("go"), *turn(wire_format, c1=("orders", {})), *results(wire_format, c1=MANY)]
         subject = controller(space, ephemeral_tail=True)
         given = request(wire_format, *first, *items, **fields)
         return json.dumps(subject.prepare(given, wire_format)).count(NOTE)
