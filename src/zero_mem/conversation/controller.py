@@ -19,7 +19,7 @@ from zero_mem.controller.core import MAX_EXTRACT
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
-from zero_mem.controller.wire.places import input_schemas, with_memory
+from zero_mem.controller.wire.places import answer_schema, input_schemas, with_memory
 from zero_mem.controller.wire.sites import (
     Path,
     Turn,
@@ -75,6 +75,7 @@ class MemoryController:
         self._mode = mode
         self._offers_tools = recall_reachable
         self._schemas: Mapping[str, Any] = {}
+        self._answer_schema: Any = None
         self._insertions = Insertions(
             self._persisted,
             space.memory.tokenizer,
@@ -123,7 +124,7 @@ class MemoryController:
         for result, told in self._outputs.warnings(history):
             edits.update(told_first(collapsed, result, told, edits))
         prepared: Request = splice(collapsed, edits)
-        self._schemas = input_schemas(request)
+        self._schemas, self._answer_schema = input_schemas(request), answer_schema(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
 
     # Responses
@@ -135,7 +136,7 @@ class MemoryController:
 
     def open_output(self) -> Output:
         """Begin with the stream that answers the request which was prepared last."""
-        return self._outputs.open(self._schemas)
+        return self._outputs.open(self._schemas, self._answer_schema)
 
     def absorb(
         self, response: Request, wire_format: WireFormat, *, output: Output | None = None
