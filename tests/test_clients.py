@@ -236,7 +236,7 @@ def test_a_model_that_only_uses_its_memory_is_stopped(
     space: Namespace, provider: ScriptedProvider
 ) -> None:
     provider.script = [answer("anthropic", m1=("memory_search", {"query": "x"}))] * 3
-    with pytest.raises(anthropic.InternalServerError, match="LimitReached.* 3 rounds"):
+    with pytest.raises(anthropic.InternalServerError, match=r"LimitReached.* 3 rounds"):
         Host(provider, controller(space), "anthropic", rounds=3).send(user("Hello"))
 
 

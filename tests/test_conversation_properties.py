@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from zero_mem import Memory, MemoryController
 from zero_mem.controller.messages import WireFormat
-from zero_mem.controller.wire.sites import splice
+from zero_mem.controller.wire.sites import splice, steps
+from zero_mem.conversation.history import History
 
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20)),
@@ -179,6 +180,25 @@ def test_no_turn_changes_what_was_sent_before(
                 agent.send(items, require)
         finally:
             agent.memory.close()
+
+
+@pytest.mark.req("controller:offload")
+@pytest.mark.parametrize("wire_format", FORMATS)
+@given(drawn=turns, cuts=st.lists(st.integers(0, 9), min_size=6, max_size=6), told=said)
+@settings(max_examples=40)
+def test_reading_on_gives_the_steps_of_reading_anew(
+    wire_format: WireFormat, drawn: Any, cuts: list[int], told: str
+) -> None:
+    """Whether a request goes on from the last one, tries again, or begins elsewhere."""
+    history = History()
+    items: list[Any] = []
+    field = "instructions" if wire_format == "openai_responses" else "system"
+    for number, step in enumerate(conversation(wire_format, drawn)):
+        items = [*items, *step] if cuts[number] > 2 else [*items[: cuts[number]], *step[1:]]
+        system = {field: told} if cuts[number] % 2 else {}
+        body = json.loads(json.dumps(request(wire_format, *items, **system)))
+        for _ in range(2):
+            assert history.steps(body, wire_format) == steps(body, wire_format)
 
 
 written = st.one_of(

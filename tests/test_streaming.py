@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from conversations import FIELD, FORMATS, SCHEMA, request, results, turn, user
+from conversations import FIELD, FORMATS, SCHEMA, request, results, user
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from stream_client import assembled
@@ -35,9 +35,7 @@ def opened() -> tuple[Namespace, MemoryController]:
     return space, subject
 
 
-def answered(
-    wire_format: WireFormat, items: list[dict[str, Any]], number: int, *, whole: bool = False
-) -> dict[str, Any]:
+def answered(wire_format: WireFormat, items: list[dict[str, Any]], number: int) -> dict[str, Any]:
     """A response of texts, thinking and calls, in the order given."""
     usage = {"input_tokens": 10 + number, "output_tokens": 2}
     if wire_format == "anthropic":
@@ -50,9 +48,9 @@ def answered(
             else:
                 blocks.append({"type": "tool_use", "id": item["id"], "name": item["name"],
                                "input": item["arguments"]})  # fmt: skip
-        calls = any("name" in item for item in items)
+        called = any("name" in item for item in items)
         return {"id": f"m{number}", "type": "message", "role": "assistant", "model": "m-1",
-                "content": blocks, "stop_reason": "tool_use" if calls else "end_turn",
+                "content": blocks, "stop_reason": "tool_use" if called else "end_turn",
                 "stop_sequence": None, "usage": usage}  # fmt: skip
     if wire_format == "openai_responses":
         output: list[Any] = []
@@ -74,14 +72,14 @@ def answered(
                 "usage": {**usage, "total_tokens": 12 + number}}  # fmt: skip
     text = "".join(item["text"] for item in items if "text" in item)
     message: dict[str, Any] = {"role": "assistant", "content": text or None}
-    calls = [
+    made = [
         {"id": item["id"], "type": "function", "function": {
             "name": item["name"], "arguments": json.dumps(item["arguments"], ensure_ascii=False)}}
         for item in items if "name" in item
     ]  # fmt: skip
-    if calls:
-        message["tool_calls"] = calls
-    finish = "tool_calls" if calls else "stop"
+    if made:
+        message["tool_calls"] = made
+    finish = "tool_calls" if made else "stop"
     choice = {"index": 0, "message": message, "finish_reason": finish}
     return {"id": f"c{number}", "object": "chat.completion", "created": 1, "model": "m-1",
             "choices": [choice],
@@ -233,7 +231,7 @@ def test_a_stream_is_the_whole_response_in_pieces(
     assert len(streaming.audit()) == len(whole.audit())
     assert [p.executed for p in streaming.audit()] == [p.executed for p in whole.audit()]
     assert streaming.phantoms() == whole.phantoms()
-    made = {call: "done" for call in call_ids(wire_format, seen)}
+    made = dict.fromkeys(call_ids(wire_format, seen), "done")
     after = results(wire_format, **made) if made else [user("and?")]
     again = [
         subject.prepare(request(wire_format, user("go"), *back, *after), wire_format)

@@ -21,7 +21,7 @@ from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
 from zero_mem.controller.tail import standing_share
-from zero_mem.controller.wire.places import input_schemas, with_memory
+from zero_mem.controller.wire.places import answer_schema, input_schemas, with_memory
 from zero_mem.controller.wire.sites import (
     LIST_FIELD,
     Path,
@@ -35,6 +35,7 @@ from zero_mem.controller.wire.sites import (
 )
 from zero_mem.conversation.audit import Passed, passed_of
 from zero_mem.conversation.ephemeral import TailBlock, may_follow, tail_block, without_tails
+from zero_mem.conversation.history import History
 from zero_mem.conversation.injection import Injections, Wanted
 from zero_mem.conversation.insertion import Insertions
 from zero_mem.conversation.inspection import Shown, definition_spans, prompt_spans
@@ -116,9 +117,11 @@ class MemoryController:
         self._offers_tools = recall_reachable
         self._schemas: Mapping[str, Any] = {}
         self._lock = threading.RLock()
+        self._history = History()
         self._prices = prices
         self._counts = counts or TokenCounts(space.memory.tokenizer)
         self._ledger = Ledger(space, conversation)
+        self._answer_schema: Any = None
         self._insertions = Insertions(
             self._persisted,
             space.memory.tokenizer,
@@ -190,7 +193,7 @@ class MemoryController:
         edits = self._edits(collapsed, wire_format, history)
         prompt = self._injections.settled_in(collapsed, wire_format, history, wanted)
         prepared, _ = self._edited(collapsed, wire_format, history, edits, prompt)
-        self._schemas = input_schemas(request)
+        self._schemas, self._answer_schema = input_schemas(request), answer_schema(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
 
     def _edits(
@@ -259,7 +262,7 @@ class MemoryController:
             request = without_tails(request, wire_format)
         hidden = self._persisted.hidden()
         restored = with_hidden(request, wire_format, hidden.get) if hidden else request
-        history = steps(restored, wire_format)
+        history = self._history.steps(restored, wire_format)
         collapsing = self._outputs.collapsing(history)
         if not collapsing:
             return restored, history
@@ -275,7 +278,7 @@ class MemoryController:
 
     def open_output(self) -> Output:
         """Begin with the stream that answers the request which was prepared last."""
-        return self._outputs.open(self._schemas)
+        return self._outputs.open(self._schemas, self._answer_schema)
 
     def absorb(
         self, response: Request, wire_format: WireFormat, *, output: Output | None = None

@@ -53,6 +53,7 @@ class Insertions:
         self._folds = folds
         self._decides = decides
         self._own: frozenset[str] = frozenset()
+        self._names: dict[int, tuple[Result, tuple[str, ...]]] = {}
         self._feed = Feed(
             partial(
                 Offloader,
@@ -75,7 +76,7 @@ class Insertions:
         """
         self._own = self._persisted.own()
         known = self._persisted.insertions()
-        keyed = keyed_results(history)
+        keyed = self._keyed(history)
         if self._decides and new:
             fresh = {key: at for key, at in keyed.items() if key not in known}
             fresh = {key: at for key, at in fresh.items() if not self.is_exempt(at[0])}
@@ -98,7 +99,7 @@ class Insertions:
             edits: What that gave; what stands in full there, or is purged, is not among them.
         """
         known = self._persisted.insertions()
-        listed = enumerate(keyed_results(history).items())
+        listed = enumerate(self._keyed(history).items())
         return {
             number: known[key]
             for number, (key, (_, site)) in listed
@@ -123,6 +124,20 @@ class Insertions:
             for result, site in folding
             if id(result) not in done
         }
+
+    def _keyed(self, history: Iterable[Step]) -> Keyed:
+        """Name each text of a result by its call id, content, part, and which of its like it is."""
+        results = [step for step in history if isinstance(step, Result)]
+        # The same objects come again with every longer history.
+        known = self._names
+        self._names = {id(one): known.get(id(one)) or (one, _names(one)) for one in results}
+        keyed: dict[str, tuple[Result, TextSite]] = {}
+        seen: Counter[str] = Counter()
+        for result in results:
+            for name, site in zip(self._names[id(result)][1], result.parts, strict=True):
+                keyed[f"{name}-{seen[name]}"] = (result, site)
+                seen[name] += 1
+        return keyed
 
     def _inserted(self, inserted: Inserted, site: TextSite) -> str:
         if inserted.purged:
@@ -187,16 +202,9 @@ class Insertions:
         return edits
 
 
-def keyed_results(history: Iterable[Step]) -> Keyed:
-    """Name each text of a result by its call id, content, part, and which of its like it is."""
-    keyed: dict[str, tuple[Result, TextSite]] = {}
-    seen: Counter[str] = Counter()
-    for result in (step for step in history if isinstance(step, Result)):
-        for place, site in enumerate(result.parts):
-            name = _name(result.call_id, place, site.text)
-            keyed[f"{name}-{seen[name]}"] = (result, site)
-            seen[name] += 1
-    return keyed
+def _names(result: Result) -> tuple[str, ...]:
+    listed = enumerate(result.parts)
+    return tuple(_name(result.call_id, place, site.text) for place, site in listed)
 
 
 def _name(call_id: str, place: int, text: str) -> str:

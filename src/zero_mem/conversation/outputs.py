@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,19 +73,26 @@ class Outputs:
         self._tools = tools
         self._seen: Counter[str] = Counter()
         self._calls: Counter[str] = Counter()
+        self._keys: dict[int, TurnKeys] = {}
 
     def collapsing(self, history: Iterable[Step]) -> dict[Path, Any]:
         """Find the outputs that were expanded, and the provider's own form of each."""
         written = self._persisted.written()
         self._seen.clear()
+        turns = [step for step in history if isinstance(step, Turn)]
+        # The same objects come again with every longer history.
+        known = self._keys
+        self._keys = {id(turn): known.get(id(turn)) or TurnKeys.of(turn) for turn in turns}
         edits: dict[Path, Any] = {}
-        for turn in history:
-            if isinstance(turn, Turn):
-                for path, key in _output_keys(turn):
-                    own = written.get(_numbered(key, self._seen))
-                    if own is not None:
-                        edits[path] = own["written"]
+        for turn in turns:
+            for path, key in self._keys[id(turn)].outputs:
+                own = written.get(_numbered(key, self._seen))
+                if own is not None:
+                    edits[path] = own["written"]
         return edits
+
+    def _keys_of(self, turn: Turn) -> TurnKeys:
+        return self._keys.get(id(turn)) or TurnKeys.of(turn)
 
     def warnings(self, history: Iterable[Step]) -> list[tuple[Result, str]]:
         """Find the results of calls that ran with handles nobody could resolve.
@@ -103,28 +110,29 @@ class Outputs:
         found = []
         for step in history:
             if isinstance(step, Turn):
-                for call in step.calls:
-                    key = _numbered(
-                        _call_key(call.call_id, _arguments(call.arguments)), self._calls
-                    )
-                    due[_any_call_key(call.call_id)] = refusals.get(key, "")
-            elif isinstance(step, Result):
+                for call, named in zip(step.calls, self._keys_of(step).calls, strict=True):
+                    key = _numbered(named, self._calls)
+                    if refusals:
+                        due[_any_call_key(call.call_id)] = refusals.get(key, "")
+            elif refusals and isinstance(step, Result):
                 told = due.pop(_any_call_key(step.call_id), "")
                 if told and not any(site.text.startswith(told) for site in step.parts[:1]):
                     found.append((step, told))
         return found
 
-    def open(self, schemas: Mapping[str, Any]) -> Output:
+    def open(self, schemas: Mapping[str, Any], answer_schema: Any) -> Output:
         """Begin with the response to the request that was prepared last.
 
         Args:
             schemas: The schema of each tool's arguments.
+            answer_schema: That of an answer which is JSON; None where answers are text.
         """
         return Output(
             space=self._space,
             policy=self._policy,
             shown=self._persisted.shown(),
             schemas=schemas,
+            answer_schema=answer_schema,
             seen=self._seen.copy(),
             calls=self._calls.copy(),
             answers_calls=self._tools is not None,
@@ -213,12 +221,18 @@ class Outputs:
 
     def _absorb_text(self, site: TextSite, output: Output, decided: _Decided) -> None:
         expansion = output.expansion(None)
-        expanded = expansion.text(site.text)
+        is_text = output.answer_schema is None
+        if is_text:
+            expanded = expansion.text(site.text)
+        else:
+            places = text_places(_arguments(site.text), output.answer_schema)
+            expansion.places = frozenset(places)
+            expanded = expand_json(site.text, expansion, output.answer_schema)
         key = _numbered(_text_key(expanded), output.seen)
         if expanded != site.text:
             decided.edits[site.path] = expanded
             self._persisted.expanded(key, {"written": site.text})
-            self._passed("", site.text, expansion, output, is_text=True)
+            self._passed("", site.text, expansion, output, is_text=is_text)
 
     def _count_claims(self, text: str, decided: _Decided) -> None:
         named = claims(text)
@@ -254,6 +268,7 @@ class Output:
         policy: What may be passed where.
         shown: The memories whose handles were shown when the response began.
         schemas: The schema of each tool's arguments.
+        answer_schema: That of an answer which is JSON; None where answers are text.
         seen: How often each output was seen in the history, as the host has it.
         calls: How often each call was, as the model wrote it.
         answers_calls: False where the model was offered no memory tools.
@@ -263,6 +278,7 @@ class Output:
     policy: ReferencePolicy
     shown: Mapping[str, str | None]
     schemas: Mapping[str, Any]
+    answer_schema: Any
     seen: Counter[str]
     calls: Counter[str]
     answers_calls: bool
@@ -273,8 +289,11 @@ class Output:
         return self.answers_calls and tool in MEMORY_TOOLS
 
     def text(self) -> Fragments:
-        """Expand a text for the user as it comes in."""
-        return TextFragments(self.expansion(None))
+        """Expand a text for the user as it comes in; JSON, where that was asked for, stays JSON."""
+        expansion = self.expansion(None)
+        if self.answer_schema is None:
+            return TextFragments(expansion)
+        return JsonFragments(expansion, self.answer_schema)
 
     def arguments(self, tool: str, *, free: bool = False) -> Fragments:
         """Expand the arguments of a call as they come in: JSON, or free text."""
@@ -331,12 +350,24 @@ def _numbered(key: str, seen: Counter[str]) -> str:
     return f"{key}:{seen[key] - 1}"
 
 
-def _output_keys(turn: Turn) -> Iterator[tuple[Path, str]]:
-    """Name what of a turn may have been expanded, in the order in which it is absorbed."""
-    for call in turn.calls:
-        yield call.path, _call_key(call.call_id, _arguments(call.arguments))
-    for site in turn.texts:
-        yield site.path, _text_key(site.text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnKeys:
+    """The names of what of a turn may have been expanded, in the order in which it is absorbed.
+
+    `calls` are those of its calls, which are the first of `outputs`.
+    """
+
+    turn: Turn
+    calls: tuple[str, ...]
+    outputs: tuple[tuple[Path, str], ...]
+
+    @classmethod
+    def of(cls, turn: Turn) -> TurnKeys:
+        """Name the outputs of a turn."""
+        calls = tuple(_call_key(c.call_id, _arguments(c.arguments)) for c in turn.calls)
+        paths = [*(call.path for call in turn.calls), *(site.path for site in turn.texts)]
+        keys = [*calls, *(_text_key(site.text) for site in turn.texts)]
+        return cls(turn=turn, calls=calls, outputs=tuple(zip(paths, keys, strict=True)))
 
 
 def _call_key(call_id: str, arguments: Any) -> str:

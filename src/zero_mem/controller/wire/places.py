@@ -60,6 +60,22 @@ def input_schemas(request: Body) -> dict[str, Any]:
     return schemas
 
 
+def answer_schema(request: Body) -> Any:
+    """Give the schema of an answer that is asked for as JSON: {} for any, None for text."""
+    text, output = request.get("text"), request.get("output_config")
+    for asked in (
+        request.get("response_format"),
+        text.get("format") if isinstance(text, Mapping) else None,
+        output.get("format") if isinstance(output, Mapping) else None,
+        request.get("output_format"),
+    ):
+        if isinstance(asked, Mapping) and asked.get("type") in ("json_schema", "json_object"):
+            inside = asked.get("json_schema")
+            schema = (inside if isinstance(inside, Mapping) else asked).get("schema")
+            return schema if isinstance(schema, Mapping) else {}
+    return None
+
+
 def _with_system_message(messages: list[Any]) -> list[Any]:
     ours = {"role": "system", "content": PREAMBLE}
     if ours in messages:
