@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from zero_mem.controller.wire.draft import string
 from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
 from zero_mem.text.fence import FENCE_CLOSING, FENCE_OPENING
@@ -340,8 +341,9 @@ def _last_safe_place(messages: Sequence[Chat]) -> int:
         elif "role" in message:
             waiting = 0
     place = opened if waiting else len(messages)
-    while place and _is_turn_of_items(messages[place - 1]):
-        place -= 1
+    if place and (waiting or "role" not in messages[-1]):
+        while place and _is_turn_of_items(messages[place - 1]):
+            place -= 1
     return place
 
 
@@ -352,13 +354,15 @@ def _is_turn_of_items(message: Chat) -> bool:
 
 
 def _calls_in(message: Chat) -> int:
-    listed = message.get("tool_calls") or ()
-    calls = len(listed) + bool(message.get("function_call")) + _parts_of(message, "tool_use")
-    return calls + (message.get("type") in _CALLS)
+    listed = message.get("tool_calls")
+    made = len(listed) if isinstance(listed, list | tuple) else 0
+    calls = made + bool(message.get("function_call")) + _parts_of(message, "tool_use")
+    return calls + (string(message.get("type")) in _CALLS)
 
 
 def _results_in(message: Chat) -> int:
-    results = message.get("role") in ("tool", "function") or message.get("type") in _RESULTS
+    kind = string(message.get("type"))
+    results = message.get("role") in ("tool", "function") or kind in _RESULTS
     return results + _parts_of(message, "tool_result")
 
 
