@@ -30,6 +30,7 @@ COMMANDS = {
     "duplicates", "configure", "reindex", "export", "import", "replay", "demo",
     "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
+    "key create", "key list", "key revoke",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}

@@ -153,7 +153,16 @@ def test_only_what_saves_makes_a_store(
 
 
 def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
-    makes_one_or_has_none = {"save", "import", "replay", "demo", "reindex", "hook", "encryption"}
+    makes_one_or_has_none = {
+        "save",
+        "import",
+        "replay",
+        "demo",
+        "reindex",
+        "hook",
+        "encryption",
+        "key",
+    }
     assert {each[0] for each in NEEDS_A_STORE} | makes_one_or_has_none == NAMES
 
 
@@ -255,6 +264,10 @@ def test_the_page_has_the_fields_of_every_result() -> None:
         assert parsed(command).keys() == fields(command)
     assert parsed("export", "-o", "all.jsonl").keys() == fields("export")
     assert parsed("import", "all.jsonl").keys() == fields("import")
+    made = parsed("key", "create", "app", "--grant", "read:acme/**")
+    assert made.keys() == fields("key create")
+    assert parsed("key", "list")["keys"][0].keys() == fields("key create") - {"credential"}
+    assert parsed("key", "revoke", made["key_id"]).keys() == fields("key revoke")
     assert parsed("encryption", "new-key").keys() == fields("encryption new-key")
     assert parsed("hook", "install", "--dry-run").keys() == fields("hook install")
     assert parsed("replay", SHORT).keys() == fields("replay")

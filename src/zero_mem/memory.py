@@ -35,6 +35,7 @@ from zero_mem.subtree import Subtree
 from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
+    from zero_mem.access.keys import Keyring
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
     from zero_mem.models.embedder import Embedder
@@ -84,7 +85,10 @@ class Memory:
         self._clock = clock or _utc_now
         self._actor = check_text(actor, "actor")
         self._tokens = tokens
-        self.redactors = Redactors(redaction or Redaction())
+        self._embedder = embedder
+        self._patience = patience
+        self._redaction = redaction or Redaction()
+        self.redactors = Redactors(self._redaction)
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
@@ -103,6 +107,7 @@ class Memory:
         patience: float = 5.0,
         redaction: Redaction | None = None,
         encryption: Encryption | None = None,
+        credential: str | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -120,19 +125,21 @@ class Memory:
             redaction: What is taken out before anything is stored; by default secrets are
                 masked. A namespace may set more (`Namespace.configure`).
             encryption: Encrypts every value on its way into the store; see `Encryption`.
+            credential: An API key of the store; only what it grants can be reached then.
 
         Raises:
             InvalidInput: The URL names no store this version knows, or the name no embedder.
             MissingExtra: What the embedder needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
-            NotAllowed: The store is encrypted and no key was given, or the other way round.
+            NotAllowed: The store is encrypted and no key was given, or the other way round; or
+                the credential is not valid.
         """
         if url is None:
             url = os.environ.get(URL_VARIABLE) or None
         if encryption is not None and encryption.vectors == "refuse" and embedder is not None:
             raise InvalidInput('an embedder needs vectors, which Encryption(vectors="refuse") bars')
         storage = _unlocked(open_storage(url, durability=durability, create=create), encryption)
-        return cls(
+        memory = cls(
             storage,
             clock=clock,
             tokens=tokens,
@@ -141,6 +148,7 @@ class Memory:
             patience=patience,
             redaction=redaction,
         )
+        return memory if credential is None else memory._guard(credential, closes=True)
 
     def __enter__(self) -> Memory:
         return self
@@ -182,6 +190,43 @@ class Memory:
     def dense(self) -> DenseIndex | None:
         """The dense index, None where the store was opened without an embedder."""
         return self._dense
+
+    @property
+    def keyring(self) -> Keyring:
+        """The store's API keys; not there for who came with one."""
+        from zero_mem.access.keys import Keyring
+
+        return Keyring(self._storage, self.now)
+
+    def guarded(self, credential: str) -> Memory:
+        """Give the store as far as an API key opens it.
+
+        The view shares this store, which has to stay open; what it writes bears the key's name
+        in the journal. A key that is revoked later ends with the next call of this method.
+
+        Raises:
+            NotAllowed: The credential is not valid.
+        """
+        return self._guard(credential, closes=False)
+
+    def _guard(self, credential: str, *, closes: bool) -> Memory:
+        from zero_mem.access.guard import GuardedStorage
+
+        try:
+            key = self.keyring.verify(check_text(credential, "credential"))
+        except BaseException:
+            if closes:
+                self.close()
+            raise
+        return Memory(
+            GuardedStorage(self._storage, key.grants, closes=closes),
+            clock=self._clock,
+            tokens=self._tokens,
+            actor=self._actor or f"key:{key.name}",
+            embedder=self._embedder,
+            patience=self._patience,
+            redaction=self._redaction,
+        )
 
     def now(self) -> datetime:
         """Read the clock, in UTC."""

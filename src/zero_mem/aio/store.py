@@ -86,6 +86,7 @@ class AsyncMemory(AsyncOperations):
         patience: float = 5.0,
         redaction: Redaction | None = None,
         encryption: Encryption | None = None,
+        credential: str | None = None,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -100,6 +101,7 @@ class AsyncMemory(AsyncOperations):
             patience: As for `Memory.open`.
             redaction: As for `Memory.open`.
             encryption: As for `Memory.open`.
+            credential: As for `Memory.open`.
         """
         memory = cls.__new__(cls)
         memory._begin(
@@ -114,6 +116,7 @@ class AsyncMemory(AsyncOperations):
                 patience=patience,
                 redaction=redaction,
                 encryption=encryption,
+                credential=credential,
             )
         )
         return memory
@@ -168,6 +171,14 @@ class AsyncMemory(AsyncOperations):
             InvalidInput: No segment was given, or one is not a name.
         """
         return AsyncNamespace(self, check_path(segments), actor=actor)
+
+    async def guarded(self, credential: str) -> AsyncMemory:
+        """Give the store as far as an API key opens it; see `Memory.guarded`.
+
+        Raises:
+            NotAllowed: The credential is not valid.
+        """
+        return AsyncMemory(await self._call(lambda memory: memory.guarded(credential)))
 
     def subtree(self, *segments: str) -> AsyncSubtree:
         """Give reads over every namespace at and below a path; no segment means all."""

@@ -16,6 +16,7 @@ from zero_mem.cli import (
     hooking,
     indexing,
     journal,
+    keys,
     reading,
     replaying,
     writing,
@@ -54,6 +55,7 @@ for group in (
     replaying,
     hooking,
     encrypting,
+    keys,
     demo,
 ):
     app.add_typer(group.app)

@@ -35,7 +35,7 @@ EXIT_CODES: Final = {
     4: "not allowed, or a limit is reached",
     5: "the store is not there, can't be opened, is damaged, or is of a newer version",
     6: "the output can't be written: the disk is full, or stdout is closed",
-    7: "done, but for input files that can't be read",
+    7: "done, but for input that can't be read",
     130: "interrupted",
     141: "whoever read the output has gone, as after `| head -1`; nothing is said",
 }

@@ -236,8 +236,9 @@ class Reads(View):
         """Note that a prompt showed these records; not journalled, not worth an fsync."""
         if identities:
             with self._memory.transaction(write=True, durable=False) as transaction:
-                row = transaction.create_namespace(self._path)
-                transaction.accessed(row, identities, to_micros(self._memory.now()))
+                row = transaction.namespace(self._path)
+                if row is not None:
+                    transaction.accessed(row, identities, to_micros(self._memory.now()))
 
     def read(
         self,

@@ -380,6 +380,10 @@ class Storage(ABC):
         """Read a note on the store as a whole, None where there is none."""
 
     @abstractmethod
+    def notes(self, prefix: str) -> dict[str, str]:
+        """Read the notes whose names begin so."""
+
+    @abstractmethod
     def keep_note(self, name: str, value: str) -> None:
         """Keep a note on the store as a whole, durably."""
 

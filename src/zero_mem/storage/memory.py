@@ -86,6 +86,10 @@ class MemoryStorage(Storage):
         """See `Storage.note`."""
         return self._notes.get(name)
 
+    def notes(self, prefix: str) -> dict[str, str]:
+        """See `Storage.notes`."""
+        return {name: value for name, value in self._notes.items() if name.startswith(prefix)}
+
     def keep_note(self, name: str, value: str) -> None:
         """See `Storage.keep_note`."""
         self._notes[name] = value

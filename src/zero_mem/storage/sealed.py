@@ -157,6 +157,10 @@ class SealedStorage(Storage):
         """See `Storage.note`."""
         return self._inner.note(name)
 
+    def notes(self, prefix: str) -> dict[str, str]:
+        """See `Storage.notes`."""
+        return self._inner.notes(prefix)
+
     def keep_note(self, name: str, value: str) -> None:
         """See `Storage.keep_note`."""
         self._inner.keep_note(name, value)

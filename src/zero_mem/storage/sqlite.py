@@ -101,6 +101,13 @@ class SQLiteStorage(Storage):
             found = connection.execute(sql, (f"note.{name}",)).fetchone()
         return None if found is None else str(found[0])
 
+    def notes(self, prefix: str) -> dict[str, str]:
+        """See `Storage.notes`."""
+        with self._file.transaction(write=False, durable=True) as connection:
+            rows = connection.execute("SELECT name, value FROM store").fetchall()
+        begin = f"note.{prefix}"
+        return {name[5:]: value for name, value in rows if name.startswith(begin)}
+
     def keep_note(self, name: str, value: str) -> None:
         """See `Storage.keep_note`."""
         with self._file.transaction(write=True, durable=True) as connection:
