@@ -30,7 +30,7 @@ COMMANDS = {
     "duplicates", "configure", "reindex", "export", "import", "replay", "demo",
     "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
-    "key create", "key list", "key revoke",
+    "key create", "key list", "key revoke", "doctor", "changes",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}

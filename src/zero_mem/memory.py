@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path as FilePath
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,7 +23,9 @@ from zero_mem.errors import (
     MissingExtra,
     NotAllowed,
     StoreUnavailable,
+    ZeroMemError,
 )
+from zero_mem.metrics import Metrics, Snapshot
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 
 Clock: TypeAlias = Callable[[], datetime]
 
+SWEPT = "swept"
+"""The note of when the whole store was last swept."""
+
 URL_VARIABLE = "ZERO_MEM_URL"
 """The environment variable that names the store where no URL is given."""
 
@@ -62,6 +68,22 @@ class Stats:
     by_form: dict[str, int]
     journal: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Whether a store answers: `ready` to serve, and if not, the `problem`.
+
+    `seconds` is how long it took to answer; `queued` writes wait to be applied,
+    `queue_failures` could not be; `scrub_pending` says that purged bytes may still be there.
+    """
+
+    ready: bool
+    problem: str = ""
+    seconds: float = 0.0
+    queued: int = 0
+    queue_failures: int = 0
+    scrub_pending: bool = False
 
 
 class Memory:
@@ -89,6 +111,7 @@ class Memory:
         self._patience = patience
         self._redaction = redaction or Redaction()
         self.redactors = Redactors(self._redaction)
+        self.metrics = Metrics()
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self.queued = QueuedWrites(self)
@@ -263,6 +286,10 @@ class Memory:
             self.namespace(*path).expire(action=action, dry_run=dry_run)
             for path in self.subtree().namespaces()
         ]
+        if not dry_run:
+            # Who came with a key sweeps what is theirs; only a sweep of all is noted.
+            with contextlib.suppress(NotAllowed):
+                self._storage.keep_note(SWEPT, self.now().isoformat())
         return SweepReport(
             swept=tuple(swept for report in reports for swept in report.swept),
             tasks=tuple(task for report in reports for task in report.tasks),
@@ -292,6 +319,27 @@ class Memory:
             by_form=dict(sorted(forms.items())),
             journal=sum(row.sequence for row in rows),
             bytes=self._storage.size(),
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Read what this process did with the store, as counters."""
+        queued = self.queued
+        return self.metrics.snapshot(queued=queued.depth, queue_failures=len(queued.failures))
+
+    def health(self) -> Health:
+        """Ask the store whether it answers, and what waits to be done; nothing is written."""
+        begun = perf_counter()
+        try:
+            with self.transaction() as transaction:
+                transaction.namespaces(("health",))
+        except ZeroMemError as error:
+            return Health(ready=False, problem=f"{type(error).__name__}: {error}")
+        return Health(
+            ready=True,
+            seconds=perf_counter() - begun,
+            queued=self.queued.depth,
+            queue_failures=len(self.queued.failures),
+            scrub_pending=self._storage.scrub_pending(),
         )
 
     def reindex(

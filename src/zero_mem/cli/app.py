@@ -9,6 +9,7 @@ import typer
 from zero_mem.cli import (
     demo,
     encrypting,
+    examining,
     exchanging,
     explaining,
     failures,
@@ -56,6 +57,7 @@ for group in (
     hooking,
     encrypting,
     keys,
+    examining,
     demo,
 ):
     app.add_typer(group.app)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from zero_mem.errors import InvalidInput, NotFound
@@ -158,6 +159,7 @@ class Reads(View):
         """
         from zero_mem.recall.search import search as search_namespace
 
+        begun = perf_counter()
         config = configuration(profile)
         text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
@@ -191,6 +193,7 @@ class Reads(View):
                 threshold=lambda record: _limits(row, record).compaction_threshold,
                 explain=explain,
             )
+        self._memory.metrics.recalled(len(recall.items), recall.tokens, begun)
         return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
 
     def recall_for_prompt(

@@ -154,6 +154,12 @@ class Settings(View):
         scoped: list[dict[str, str | None]] = [{d.key: d.value for d in each} for each in found]
         return DecisionsAt(row.sequence, row.settings, scoped)
 
+    def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        with self._reading() as (transaction, row, _):
+            found = transaction.scopes(row) if row else []
+        return [scope for scope in found if not scope.startswith("zero-mem:")]
+
     def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
         name, identity = check_name(owner, "owner"), check_memory_id(memory_id)

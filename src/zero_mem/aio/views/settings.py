@@ -109,6 +109,10 @@ class AsyncSettings(Calls[Namespace]):
         """
         return await self._call(lambda twin: twin.decisions_at(*scopes))
 
+    async def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        return await self._call(lambda twin: twin.scopes())
+
     async def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
         await self._call(lambda twin: twin.hold(owner, memory_id))
