@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -85,7 +87,6 @@ class Host:
 
     def _open(self, wrapped: Any, given: dict[str, Any]) -> Any:
         if self._format == "openai_chat":
-            given["tools"][0]["function"]["strict"] = True  # its helper reads no other tools
             options = {"include_usage": True}
             return wrapped.chat.completions.stream(**given, stream_options=options)
         if self._format == "anthropic":
@@ -350,10 +351,10 @@ def until(wire_format: WireFormat, body: Any, text: str) -> bytes:
     return b"".join(sent)
 
 
-def _broken() -> tuple[type[Exception], ...]:
-    import httpx2
-
-    return (httpx2.TransportError,)
+def _broken() -> list[type[Exception]]:
+    """What the HTTP libraries raise, which some clients let through."""
+    found = [name for name in ("httpx", "httpx2") if importlib.util.find_spec(name)]
+    return [importlib.import_module(name).TransportError for name in found]
 
 
 @pytest.mark.req("controller:safe")
@@ -449,3 +450,57 @@ def test_tokens_are_counted_as_the_request_is_sent(space: Namespace, served: Ups
         wrapped.messages.create(**given)
     assert served.requests[0]["tools"] == served.requests[1]["tools"]
     assert served.requests[0]["system"] == served.requests[1]["system"]
+
+
+@pytest.mark.req("pkg:async", "controller:safe")
+@each_format
+def test_an_event_loop_never_waits_for_the_store(
+    tmp_path: Path, served: Upstream, wire_format: WireFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: set[int] = set()
+
+    def noting(name: str) -> Callable[..., Any]:
+        found = getattr(Namespace, name)
+
+        def call(*given: Any, **options: Any) -> Any:
+            used.add(threading.get_ident())
+            return found(*given, **options)
+
+        return call
+
+    with Memory.open(f"sqlite:///{tmp_path / 'agent.db'}") as memory:
+        space = memory.namespace("a")
+        space.save("red", memory_id="7")
+        subject = controller(space)
+        subject.show("7")
+        for name in ("get", "decision", "decisions", "decide", "recall", "save"):
+            monkeypatch.setattr(Namespace, name, noting(name))
+        served.script = script(wire_format, [{"text": "One"}, call("memory_search", query="x")],
+                               [{"text": "It is [memo:7]!"}])  # fmt: skip
+        told = Host(served, subject, wire_format, True).send(user("Hello"))
+    assert text_of(told).endswith("It is red!")
+    assert used
+    assert threading.get_ident() not in used
+
+
+@pytest.mark.req("controller:by-reference")
+def test_an_answer_that_is_asked_for_as_json_stays_json(space: Namespace, served: Upstream) -> None:
+    space.save('say "hi"', memory_id="7")
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    asked = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    body = answered("openai_chat", [{"text": '{"text": "[memo:7]", "raw": "so: [memo:7]"}'}], 0)
+    for streamed in (False, True):
+        subject = MemoryController(space, conversation=f"c-{streamed}")
+        subject.show("7")
+        served.script = [body]
+        with client("openai_chat", served.url) as opened:
+            wrapped = with_memory(opened, subject)
+            given = {**request("openai_chat", user("Hi")), "response_format": asked}
+            if streamed:
+                with wrapped.chat.completions.stream(**given) as events:
+                    final = events.get_final_completion()
+            else:
+                final = wrapped.chat.completions.create(**given)
+        said = json.loads(text_of(final))
+        assert said == {"text": 'say "hi"', "raw": 'so: say "hi"'}
+        assert json.loads(subject.audit()[0].executed) == said

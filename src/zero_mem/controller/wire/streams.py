@@ -131,7 +131,7 @@ class StreamEditor(ABC):
 
 def edited(event: Event, **fields: Any) -> Event:
     """Give an event with other values in some fields; itself where none is another."""
-    if all(event.data.get(name) is value for name, value in fields.items()):
+    if all(event.data.get(name) == value for name, value in fields.items()):
         return event
     return Event(name=event.name, data={**event.data, **fields}, source=event.source)
 
