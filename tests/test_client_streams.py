@@ -504,3 +504,24 @@ def test_an_answer_that_is_asked_for_as_json_stays_json(space: Namespace, served
         said = json.loads(text_of(final))
         assert said == {"text": 'say "hi"', "raw": 'so: say "hi"'}
         assert json.loads(subject.audit()[0].executed) == said
+
+
+@pytest.mark.req("controller:by-reference")
+def test_raw_responses_and_parsed_ones_have_memory_too(space: Namespace, served: Upstream) -> None:
+    space.save("red", memory_id="7")
+    subject = controller(space)
+    subject.show("7")
+    served.script = [answered("openai_chat", [{"text": "It is [memo:7]"}], 0)] * 3
+    with client("openai_chat", served.url) as opened:
+        create = with_memory(opened, subject).chat.completions
+        given = request("openai_chat", user("Hi"))
+        raw = create.with_raw_response.create(**given)
+        assert raw.headers["x-request-id"] == "req-1"
+        assert text_of(raw.parse()) == "It is red"
+        del given["tools"]
+        assert text_of(create.parse(**given)) == "It is red"
+        # A provider that does not stream though it was asked to.
+        served.script = [(200, served.script[0])]
+        with create.with_streaming_response.create(**given, stream=True) as response:
+            whole = json.loads(response.read())
+    assert whole["choices"][0]["message"]["content"] == "It is red"

@@ -227,5 +227,10 @@ class MemoryController:
         visible = response_turns(response, wire_format)[:1]
         keys, _ = turn_keys([*turns, *visible])
         self._persisted.hide(keys[-1], hidden)
-        if wire_format == "openai_responses":
-            self._persisted.hide(response_key(response.get("id")), hidden)
+        if wire_format != "openai_responses":
+            return
+        names = [response.get("id")]
+        if request.get("conversation"):
+            names = [call.call_id for turn in visible for call in turn.calls]
+        for name in names:
+            self._persisted.hide(response_key(name), hidden)
