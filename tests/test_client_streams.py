@@ -22,6 +22,7 @@ from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.server_sent import event_bytes
 from zero_mem.conversation import with_memory
+from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
 
 openai: Any = pytest.importorskip("openai", reason="the openai package is not installed")
@@ -425,18 +426,33 @@ def _delta(event: Any) -> str:
 
 
 @pytest.mark.req("controller:safe")
+@pytest.mark.parametrize("failure", [
+    (429, {"type": "error", "error": {"type": "x", "message": "busy"}}),
+    Sent(chunks=[], breaks=True),
+], ids=["status", "connection"])  # fmt: skip
 def test_a_hidden_round_that_failed_is_taken_up_by_the_clients_own_retry(
-    space: Namespace, served: Upstream
+    space: Namespace, served: Upstream, failure: Any
 ) -> None:
     first, second = script("anthropic", [call("memory_note", text="blue")], [{"text": "ok"}])
-    busy = (429, {"type": "error", "error": {"type": "x", "message": "busy"}})
-    served.script = [first, busy, second]
+    served.script = [first, failure, second]
     with client("anthropic", served.url, retries=1) as opened:
         wrapped = with_memory(opened, controller(space))
         final = wrapped.messages.create(**request("anthropic", user("Hello")))
     assert text_of(final) == "ok"
     assert space.count() == 1
     assert json.dumps(served.requests[1]) == json.dumps(served.requests[2])
+
+
+@pytest.mark.req("controller:safe", "pkg:errors")
+def test_a_client_that_signs_its_requests_is_refused(space: Namespace) -> None:
+    class OpenAIBedrock(openai.OpenAI):  # type: ignore[misc]
+        """A client of the kind whose requests no one may change."""
+
+    with (
+        OpenAIBedrock(api_key="not-a-key", base_url="http://127.0.0.1:1") as opened,
+        pytest.raises(InvalidInput, match="signs each request"),
+    ):
+        with_memory(opened, controller(space))
 
 
 @pytest.mark.req("controller:offload")

@@ -208,7 +208,7 @@ def fragments(data: st.DataObject) -> Callable[[str], list[str]]:
 @pytest.mark.req("controller:by-reference", "controller:safe", "recall:no-loop")
 @each_format
 @given(data=st.data(), hidden=rounds, last=final)
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_stream_is_the_whole_response_in_pieces(
     wire_format: WireFormat, data: st.DataObject, hidden: list[Any], last: list[Any]
 ) -> None:

@@ -10,32 +10,49 @@ from typing import Any
 from zero_mem.controller.rounds import summed
 from zero_mem.controller.wire.draft import json_text, string
 from zero_mem.controller.wire.server_sent import Event
-from zero_mem.controller.wire.streams import Passage, StreamEditor, accumulate, edited
+from zero_mem.controller.wire.streams import Passage, StreamEditor, edited
 
 Data = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class _Block:
-    """A content block: the provider's own form, and where the host sees it (None: nowhere)."""
+    """A content block: the provider's own form, and where the host sees it (None: nowhere).
+
+    `own` is the block as it began, with what came since in `parts`, by the field that it adds to.
+    """
 
     own: dict[str, Any]
     shown_at: int | None
     passage: Passage | None = None
-    json: str = ""
+    parts: dict[str, list[str]] = field(default_factory=dict)
     stopped: bool = False
 
     @property
     def is_call(self) -> bool:
         return self.own.get("type") == "tool_use"
 
+    def add(self, delta: Data) -> None:
+        """Add a delta's fields to those of the block."""
+        for name, value in delta.items():
+            if name == "type":
+                continue
+            if name == "citation":
+                self.own["citations"] = [*(self.own.get("citations") or ()), value]
+            elif isinstance(value, str) and name != "signature":  # that one comes whole
+                self.parts.setdefault(name, []).append(value)
+            else:
+                self.own[name] = value
+
     def complete(self) -> dict[str, Any]:
-        if not self.json:
-            return self.own
+        """Give the block as it stands in a whole response."""
+        texts = {name: "".join(parts) for name, parts in self.parts.items()}
+        written = texts.pop("partial_json", "")
+        own = {**self.own, **{k: string(self.own.get(k)) + text for k, text in texts.items()}}
         try:
-            return {**self.own, "input": json.loads(self.json)}
+            return {**own, "input": json.loads(written)} if written else own
         except (ValueError, RecursionError):
-            return self.own
+            return own
 
 
 @dataclass(slots=True)
@@ -131,15 +148,12 @@ class AnthropicEditor(StreamEditor):
             return self._pass(event, block, delta, "partial_json")
         if kind == "text_delta" and block.own.get("type") == "text":
             return self._pass(event, block, delta, "text")
-        _add(block.own, delta)
+        block.add(delta)
         return [] if block.shown_at is None else [edited(event, index=block.shown_at)]
 
     def _pass(self, event: Event, block: _Block, delta: Data, name: str) -> list[Event]:
+        block.add(delta)
         fragment = string(delta.get(name))
-        if name == "text":
-            block.own["text"] = string(block.own.get("text")) + fragment
-        else:
-            block.json += fragment
         if block.shown_at is None:
             return []
         shown = fragment if block.passage is None else block.passage.feed(fragment)
@@ -225,14 +239,3 @@ def _passed_on(block: _Block) -> dict[str, Any] | None:
         text = block.passage.passed_on
         return {**block.own, "text": text} if text else None
     return block.complete() if block.stopped and block.shown_at is not None else None
-
-
-def _add(own: dict[str, Any], delta: Data) -> None:
-    """Add a delta of a block that is not edited."""
-    given = {name: value for name, value in delta.items() if name != "type"}
-    if delta.get("type") == "citations_delta":
-        given = {"citations": [given["citation"]]} if "citation" in given else {}
-    if delta.get("type") == "signature_delta":  # it comes whole
-        own.update(given)
-    else:
-        accumulate(own, given)

@@ -18,6 +18,7 @@ from zero_mem.controller.wire.streams import Passage, StreamEditor, accumulate, 
 Data = Mapping[str, Any]
 
 DONE: Final = "[DONE]"
+_KEPT_APART: Final = frozenset({"role", "content", "tool_calls"})
 _FORMS: Final = {"function": "arguments", "custom": "input"}
 # What names the one response that the host gets.
 _NAMING: Final = ("id", "created", "model")
@@ -25,12 +26,37 @@ _NAMING: Final = ("id", "created", "model")
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call: the provider's own form, and where the host sees it."""
+    """A tool call: the provider's own form, and where the host sees it.
+
+    The arguments stand in `parts`, of which there may be many.
+    """
 
     own: dict[str, Any] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
     named: bool = False
     shown_at: int | None = None
     passage: Passage | None = None
+
+    @property
+    def form(self) -> str:
+        """Where the name and the arguments stand; "" where that is not known yet."""
+        return next((form for form in _FORMS if isinstance(self.own.get(form), Mapping)), "")
+
+    def add(self, entry: Data) -> None:
+        """Add an entry of a delta."""
+        for form, name in _FORMS.items():
+            body = entry.get(form)
+            if isinstance(body, Mapping) and name in body:
+                self.parts.append(string(body[name]))
+                entry = {**entry, form: {k: v for k, v in body.items() if k != name}}
+        accumulate(self.own, entry)
+
+    def complete(self) -> dict[str, Any]:
+        """Give the call as it stands in a whole response, with its index."""
+        form = self.form
+        if not form:
+            return dict(self.own)
+        return {**self.own, form: {**self.own[form], _FORMS[form]: "".join(self.parts)}}
 
 
 @dataclass(slots=True)
@@ -148,7 +174,7 @@ class ChatEditor(StreamEditor):
 
     def _delta(self, number: int, state: _Choice, delta: Data, *, ended: bool) -> Data:
         seen = self._shown.setdefault(number, _Shown())
-        accumulate(state.own, {k: v for k, v in delta.items() if k not in ("tool_calls", "role")})
+        accumulate(state.own, {k: v for k, v in delta.items() if k not in _KEPT_APART})
         changed: dict[str, Any] = {}
         content = delta.get("content")
         fragment = content if isinstance(content, str) else ""
@@ -180,7 +206,7 @@ class ChatEditor(StreamEditor):
             yield entry
             return
         call = state.calls.setdefault(entry.get("index", 0), _Call())
-        accumulate(call.own, entry)
+        call.add(entry)
         if not call.named:
             yield from self._name(call, seen, entry)
         elif call.passage is not None:
@@ -188,7 +214,7 @@ class ChatEditor(StreamEditor):
 
     def _name(self, call: _Call, seen: _Shown, entry: Data) -> Iterator[Any]:
         """Learn whose a call is, which its name tells; until then it is held back."""
-        form = next((form for form in _FORMS if isinstance(call.own.get(form), Mapping)), "")
+        form = call.form
         tool = string(call.own[form].get("name")) if form else ""
         if not tool:
             return
@@ -197,7 +223,7 @@ class ChatEditor(StreamEditor):
             return
         call.shown_at, seen.calls = seen.calls, seen.calls + 1
         call.passage = Passage(self._expander.arguments(tool, free=form == "custom"))
-        first = dict(call.own)
+        first = call.complete()
         yield from _pass(call, call.passage, entry if first == entry else first, first=True)
 
     def flush(self) -> list[Event]:
@@ -252,15 +278,14 @@ class ChatEditor(StreamEditor):
         if state is None:
             return message
         message.update(state.own)
-        if isinstance(message["content"], str):
-            content = state.content.passed_on if partial else state.content.written
-            message["content"] = content or None  # as it is in a whole response
+        content = state.content.passed_on if partial else state.content.written
+        message["content"] = content or None  # as it is in a whole response
         calls = [call for _, call in sorted(state.calls.items())]
         if partial:
             calls = [call for call in calls if state.finish_reason and call.shown_at is not None]
         if calls:
             message["tool_calls"] = [
-                {name: value for name, value in call.own.items() if name != "index"}
+                {name: value for name, value in call.complete().items() if name != "index"}
                 for call in calls
             ]
         return message
@@ -290,8 +315,7 @@ def _held_calls(state: _Choice) -> Iterator[dict[str, Any]]:
     for call in state.calls.values():
         held = call.passage.close() if call.passage else ""
         if held:
-            form = "function" if "function" in call.own else "custom"
-            yield {"index": call.shown_at, form: {_FORMS[form]: held}}
+            yield {"index": call.shown_at, call.form: {_FORMS[call.form]: held}}
 
 
 def _pass(

@@ -33,21 +33,31 @@ class Passage:
 
     def __init__(self, fragments: Fragments) -> None:
         self._fragments = fragments
-        self.written = ""
-        self.shown = ""
+        self._written: list[str] = []
+        self._shown: list[str] = []
 
     def feed(self, fragment: str) -> str:
         """Take a fragment; give what the host gets of it now."""
-        self.written += fragment
+        self._written.append(fragment)
         out = self._fragments.feed(fragment)
-        self.shown += out
+        self._shown.append(out)
         return out
 
     def close(self) -> str:
         """Give what is held back, as it is."""
         out = self._fragments.close()
-        self.shown += out
+        self._shown.append(out)
         return out
+
+    @property
+    def written(self) -> str:
+        """As the model wrote it."""
+        return "".join(self._written)
+
+    @property
+    def shown(self) -> str:
+        """As the host has it."""
+        return "".join(self._shown)
 
     @property
     def held(self) -> str:
