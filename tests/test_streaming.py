@@ -12,12 +12,14 @@ from conversations import FIELD, FORMATS, SCHEMA, request, results, user
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from stream_client import assembled
+from test_conversation_properties import junk, places
 from upstream import stream
 
 from zero_mem import Memory, MemoryController
 from zero_mem.controller.definitions import MEMORY_TOOLS, READ_TOOL
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.server_sent import Event, EventReader, event_bytes
+from zero_mem.controller.wire.sites import splice
 from zero_mem.conversation.exchange import exchange
 from zero_mem.conversation.streaming import StreamedExchange
 from zero_mem.errors import StoreUnavailable
@@ -505,3 +507,25 @@ def test_a_turn_that_broke_off_after_a_hidden_round_goes_back_in_rounds(
     assert "memory_search" in sent
     assert "Then [memo:2] and [mem" in sent
     assert "First.Then" not in sent
+
+
+@pytest.mark.req("controller:safe")
+@each_format
+@given(data=st.data(), wrong=junk)
+@settings(max_examples=120)
+def test_what_no_provider_would_stream_passes_without_an_error(
+    wire_format: WireFormat, data: st.DataObject, wrong: Any
+) -> None:
+    call = exchange_of(wire_format, opened()[1])
+    made = [{"text": "see [memo:1]"}, {"name": "orders", "arguments": {"to": "[memo:1]"}},
+            {"name": READ_TOOL, "arguments": {"id": "1"}}]  # fmt: skip
+    events = stream(wire_format, answered(wire_format, numbered(made, 0), 0), lambda t: [t])
+    at = data.draw(st.integers(0, len(events) - 1))
+    whole = events[at].data
+    if isinstance(whole, dict):
+        place = data.draw(st.sampled_from(places(whole)))
+        events[at] = Event(name=events[at].name, data=splice(whole, {place: wrong}))
+    for event in read_events(events):
+        for out in call.feed(event):
+            event_bytes(out)
+    call.finish()

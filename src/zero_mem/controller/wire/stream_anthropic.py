@@ -10,7 +10,13 @@ from typing import Any
 from zero_mem.controller.rounds import summed
 from zero_mem.controller.wire.draft import json_text, string
 from zero_mem.controller.wire.server_sent import Event
-from zero_mem.controller.wire.streams import Passage, StreamEditor, edited
+from zero_mem.controller.wire.streams import (
+    Passage,
+    StreamEditor,
+    edited,
+    fields_of,
+    place_of,
+)
 
 Data = Mapping[str, Any]
 
@@ -103,17 +109,15 @@ class AnthropicEditor(StreamEditor):
         return [event]
 
     def _start(self, event: Event, data: Data) -> list[Event]:
-        message = data.get("message")
-        self._round.message = dict(message) if isinstance(message, Mapping) else {}
+        self._round.message = fields_of(data.get("message"))
         return [event] if self.rounds == 1 else []
 
     def _start_block(self, event: Event, data: Data) -> list[Event]:
-        given = data.get("content_block")
-        own = dict(given) if isinstance(given, Mapping) else {}
+        own = fields_of(data.get("content_block"))
         tool = string(own.get("name"))
         is_ours = own.get("type") == "tool_use" and self._expander.is_ours(tool)
         block = _Block(own=own, shown_at=None if is_ours else self._next)
-        self._round.blocks[data.get("index", 0)] = block
+        self._round.blocks[place_of(data)] = block
         if is_ours:
             return []
         self._next += 1
@@ -139,7 +143,7 @@ class AnthropicEditor(StreamEditor):
         return edited(event, index=block.shown_at, content_block={**block.own, name: shown})
 
     def _delta(self, event: Event, data: Data) -> list[Event]:
-        block = self._round.blocks.get(data.get("index", 0))
+        block = self._round.blocks.get(place_of(data))
         delta = data.get("delta")
         if block is None or not isinstance(delta, Mapping):
             return [event]
@@ -164,7 +168,7 @@ class AnthropicEditor(StreamEditor):
         return [edited(event, index=block.shown_at, delta={**delta, name: shown})]
 
     def _stop_block(self, event: Event, data: Data) -> list[Event]:
-        block = self._round.blocks.get(data.get("index", 0))
+        block = self._round.blocks.get(place_of(data))
         if block is None:
             return [event]
         block.stopped = True
@@ -191,11 +195,11 @@ class AnthropicEditor(StreamEditor):
 
     def _message_delta(self, event: Event, data: Data) -> list[Event]:
         message = self._round.message
-        delta, usage = data.get("delta"), data.get("usage")
-        message.update(delta if isinstance(delta, Mapping) else {})
+        message.update(fields_of(data.get("delta")))
+        usage = data.get("usage")
         if isinstance(usage, Mapping):
             given = {name: value for name, value in usage.items() if value is not None}
-            message["usage"] = {**(message.get("usage") or {}), **given}
+            message["usage"] = {**fields_of(message.get("usage")), **given}
             if self.usage is not None:
                 event = edited(event, usage=self._total(usage, message["usage"]))
         if self.complete or message.get("stop_reason") is None:

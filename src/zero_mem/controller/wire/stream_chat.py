@@ -13,7 +13,13 @@ from zero_mem.controller.rounds import summed
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.places import ROUND_BREAK
 from zero_mem.controller.wire.server_sent import Event
-from zero_mem.controller.wire.streams import Passage, StreamEditor, accumulate, edited
+from zero_mem.controller.wire.streams import (
+    Passage,
+    StreamEditor,
+    accumulate,
+    edited,
+    place_of,
+)
 
 Data = Mapping[str, Any]
 
@@ -104,9 +110,9 @@ class ChatEditor(StreamEditor):
         """Tell whether an event ends the provider's turn."""
         if self.complete:
             return False
-        if not isinstance(event.data, Mapping):
-            return bool(event.data == DONE)
-        return any(choice.get("finish_reason") for choice in _choices(event.data))
+        return bool(event.data == DONE) or any(
+            choice.get("finish_reason") for choice in _choices(event.data)
+        )
 
     def feed(self, event: Event) -> list[Event]:
         """Take an event; give what the host gets of it now."""
@@ -115,7 +121,7 @@ class ChatEditor(StreamEditor):
             return self._done(event)
         if not isinstance(data, Mapping):
             return [event]
-        if "choices" not in data:
+        if not isinstance(data.get("choices"), list):
             return [*self.flush(), event] if data.get("error") else [event]
         return self._chunk(event, data)
 
@@ -132,11 +138,11 @@ class ChatEditor(StreamEditor):
         event = self._with_usage(event, data)
         if self._swallowing:  # what follows the end of a hidden round
             return []
-        choices = [self._choice(choice) for choice in data["choices"] or ()]
+        choices = [self._choice(choice) for choice in data["choices"]]
         kept = [choice for choice in choices if choice is not None]
         if not kept and choices and not data.get("usage"):
             return []
-        if any(new is not old for new, old in zip(choices, data["choices"] or (), strict=True)):
+        if any(new is not old for new, old in zip(choices, data["choices"], strict=True)):
             event = edited(event, choices=kept)
         if self.rounds > 1:
             event = edited(event, **self._naming)
@@ -160,7 +166,7 @@ class ChatEditor(StreamEditor):
         """Edit a choice of a chunk; None where nothing of it is left."""
         if not isinstance(choice, Mapping) or not isinstance(choice.get("delta"), Mapping):
             return choice
-        number = choice.get("index", 0)
+        number = place_of(choice)
         state = self._choices.get(number)
         if state is None:
             state = self._choices[number] = _Choice(content=Passage(self._expander.text()))
@@ -205,7 +211,7 @@ class ChatEditor(StreamEditor):
         if not isinstance(entry, Mapping):
             yield entry
             return
-        call = state.calls.setdefault(entry.get("index", 0), _Call())
+        call = state.calls.setdefault(place_of(entry), _Call())
         call.add(entry)
         if not call.named:
             yield from self._name(call, seen, entry)
@@ -245,7 +251,7 @@ class ChatEditor(StreamEditor):
         waiting = list(self._waiting)
         passed_on = super().release(swallow=swallow)
         for event in waiting if swallow else ():
-            said = [each for each in event.data["choices"] if _says_something(each)]
+            said = [each for each in _choices(event.data) if _says_something(each)]
             if said:
                 choices = [{**each, "finish_reason": None} for each in said]
                 passed_on.append(edited(event, choices=choices))
@@ -296,8 +302,10 @@ class ChatEditor(StreamEditor):
         return [Event(data={"error": error})]
 
 
-def _choices(data: Data) -> Iterator[Data]:
-    return (each for each in data.get("choices") or () if isinstance(each, Mapping))
+def _choices(data: Any) -> list[Data]:
+    listed = data.get("choices") if isinstance(data, Mapping) else None
+    found = listed if isinstance(listed, list) else []
+    return [each for each in found if isinstance(each, Mapping)]
 
 
 def _any_shown(state: _Choice) -> bool:
@@ -331,6 +339,6 @@ def _pass(
         if not shown and not first and set(body) <= {name}:
             return
         edit[form] = {**body, name: shown}
-    if entry.get("index", 0) != call.shown_at:
+    if place_of(entry) != call.shown_at:
         edit["index"] = call.shown_at
     yield {**entry, **edit} if edit else entry

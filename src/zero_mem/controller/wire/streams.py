@@ -139,6 +139,17 @@ class StreamEditor(ABC):
         return [] if swallow else waiting
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """Read an object; what is none has no fields."""
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def place_of(data: Mapping[str, Any], name: str = "index") -> int:
+    """Read an index, 0 where there is none; what is no number is no place."""
+    value = data.get(name, 0)
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
 def edited(event: Event, **fields: Any) -> Event:
     """Give an event with other values in some fields; itself where none is another."""
     if all(event.data.get(name) == value for name, value in fields.items()):
