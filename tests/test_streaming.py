@@ -529,3 +529,19 @@ def test_what_no_provider_would_stream_passes_without_an_error(
         for out in call.feed(event):
             event_bytes(out)
     call.finish()
+
+
+@pytest.mark.req("controller:safe", "controller:by-reference")
+@each_format
+def test_streams_that_overlap_in_a_conversation_are_kept_apart(wire_format: WireFormat) -> None:
+    _, subject = opened()
+    first = exchange_of(wire_format, subject)
+    second = exchange_of(wire_format, subject, tools=[])  # which knows no schema
+    found = []
+    for call in (first, second):
+        made = {"name": "orders", "arguments": {"to": "[memo:1]"}}
+        out = [e for event in one_response(wire_format, made) for e in call.feed(event)]
+        (item,) = turn_of(wire_format, assembled(wire_format, out))
+        found.append(json.dumps(plain(item)))
+    assert json.dumps(BODIES[0]) in found[0]  # text, as the schema asks
+    assert json.dumps(json.loads(BODIES[0])) in found[1]

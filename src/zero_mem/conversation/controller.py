@@ -11,6 +11,7 @@ decided is in the store: a restart, another process or a replay gives the same b
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -74,6 +75,7 @@ class MemoryController:
         self._tools = MemoryTools(space, self._persisted)
         self._mode = mode
         self._offers_tools = recall_reachable
+        self._lock = threading.RLock()
         self._schemas: Mapping[str, Any] = {}
         self._answer_schema: Any = None
         self._insertions = Insertions(
@@ -115,6 +117,22 @@ class MemoryController:
         """
         if self._mode == "observe":
             return request
+        with self._lock:
+            return self._prepared(request, wire_format)
+
+    def begin(self, request: Request, wire_format: WireFormat) -> tuple[Request, Output]:
+        """Prepare a request, and begin with the response to it.
+
+        Calls that overlap in one conversation are kept apart by the second part, which goes
+        to `absorb`.
+        """
+        with self._lock:
+            return self.prepare(request, wire_format), self._open_output()
+
+    def _open_output(self) -> Output:
+        return self._outputs.open(self._schemas, self._answer_schema)
+
+    def _prepared(self, request: Request, wire_format: WireFormat) -> Request:
         hidden = self._persisted.hidden()
         restored = with_hidden(request, wire_format, hidden.get)
         collapsing = self._outputs.collapsing(steps(restored, wire_format))
@@ -134,20 +152,23 @@ class MemoryController:
         """True where every request and response goes on as it is."""
         return self._mode == "observe"
 
-    def open_output(self) -> Output:
-        """Begin with the stream that answers the request which was prepared last."""
-        return self._outputs.open(self._schemas, self._answer_schema)
-
     def absorb(
-        self, response: Request, wire_format: WireFormat, *, output: Output | None = None
+        self,
+        response: Request,
+        wire_format: WireFormat,
+        *,
+        output: Output | None = None,
+        streamed: bool = False,
     ) -> Absorbed:
         """Expand what the model wrote by reference, and answer its memory calls.
 
         Args:
             response: The decoded body of a complete response; it is not changed.
             wire_format: As in `prepare`.
-            output: As `open_output` gave it, where the response was streamed: the host has
-                seen its calls, so those that can't be resolved are not refused any more.
+            output: As `begin` gave it; without it, the response answers the request that
+                was prepared last.
+            streamed: True where the host has seen the calls already, so that those which
+                can't be resolved are not refused any more.
 
         Returns:
             The response for the host, and the answers to the calls it must not run.
@@ -157,8 +178,8 @@ class MemoryController:
         return self._outputs.absorb(
             response,
             response_turns(response, wire_format),
-            output or self.open_output(),
-            streamed=output is not None,
+            output or self._open_output(),
+            streamed=streamed,
         )
 
     def run_memory_call(self, name: str, arguments: Any) -> str:
