@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.server_sent import event_bytes
 from zero_mem.conversation import with_memory
+from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
 
 openai: Any = pytest.importorskip("openai", reason="the openai package is not installed")
@@ -85,7 +88,6 @@ class Host:
 
     def _open(self, wrapped: Any, given: dict[str, Any]) -> Any:
         if self._format == "openai_chat":
-            given["tools"][0]["function"]["strict"] = True  # its helper reads no other tools
             options = {"include_usage": True}
             return wrapped.chat.completions.stream(**given, stream_options=options)
         if self._format == "anthropic":
@@ -350,10 +352,10 @@ def until(wire_format: WireFormat, body: Any, text: str) -> bytes:
     return b"".join(sent)
 
 
-def _broken() -> tuple[type[Exception], ...]:
-    import httpx2
-
-    return (httpx2.TransportError,)
+def _broken() -> list[type[Exception]]:
+    """What the HTTP libraries raise, which some clients let through."""
+    found = [name for name in ("httpx", "httpx2") if importlib.util.find_spec(name)]
+    return [importlib.import_module(name).TransportError for name in found]
 
 
 @pytest.mark.req("controller:safe")
@@ -424,18 +426,33 @@ def _delta(event: Any) -> str:
 
 
 @pytest.mark.req("controller:safe")
+@pytest.mark.parametrize("failure", [
+    (429, {"type": "error", "error": {"type": "x", "message": "busy"}}),
+    Sent(chunks=[], breaks=True),
+], ids=["status", "connection"])  # fmt: skip
 def test_a_hidden_round_that_failed_is_taken_up_by_the_clients_own_retry(
-    space: Namespace, served: Upstream
+    space: Namespace, served: Upstream, failure: Any
 ) -> None:
     first, second = script("anthropic", [call("memory_note", text="blue")], [{"text": "ok"}])
-    busy = (429, {"type": "error", "error": {"type": "x", "message": "busy"}})
-    served.script = [first, busy, second]
+    served.script = [first, failure, second]
     with client("anthropic", served.url, retries=1) as opened:
         wrapped = with_memory(opened, controller(space))
         final = wrapped.messages.create(**request("anthropic", user("Hello")))
     assert text_of(final) == "ok"
     assert space.count() == 1
     assert json.dumps(served.requests[1]) == json.dumps(served.requests[2])
+
+
+@pytest.mark.req("controller:safe", "pkg:errors")
+def test_a_client_that_signs_its_requests_is_refused(space: Namespace) -> None:
+    class OpenAIBedrock(openai.OpenAI):  # type: ignore[misc]
+        """A client of the kind whose requests no one may change."""
+
+    with (
+        OpenAIBedrock(api_key="not-a-key", base_url="http://127.0.0.1:1") as opened,
+        pytest.raises(InvalidInput, match="signs each request"),
+    ):
+        with_memory(opened, controller(space))
 
 
 @pytest.mark.req("controller:offload")
@@ -449,3 +466,78 @@ def test_tokens_are_counted_as_the_request_is_sent(space: Namespace, served: Ups
         wrapped.messages.create(**given)
     assert served.requests[0]["tools"] == served.requests[1]["tools"]
     assert served.requests[0]["system"] == served.requests[1]["system"]
+
+
+@pytest.mark.req("pkg:async", "controller:safe")
+@each_format
+def test_an_event_loop_never_waits_for_the_store(
+    tmp_path: Path, served: Upstream, wire_format: WireFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: set[int] = set()
+
+    def noting(name: str) -> Callable[..., Any]:
+        found = getattr(Namespace, name)
+
+        def call(*given: Any, **options: Any) -> Any:
+            used.add(threading.get_ident())
+            return found(*given, **options)
+
+        return call
+
+    with Memory.open(f"sqlite:///{tmp_path / 'agent.db'}") as memory:
+        space = memory.namespace("a")
+        space.save("red", memory_id="7")
+        subject = controller(space)
+        subject.show("7")
+        for name in ("get", "decision", "decisions", "decide", "recall", "save"):
+            monkeypatch.setattr(Namespace, name, noting(name))
+        served.script = script(wire_format, [{"text": "One"}, call("memory_search", query="x")],
+                               [{"text": "It is [memo:7]!"}])  # fmt: skip
+        told = Host(served, subject, wire_format, True).send(user("Hello"))
+    assert text_of(told).endswith("It is red!")
+    assert used
+    assert threading.get_ident() not in used
+
+
+@pytest.mark.req("controller:by-reference")
+def test_an_answer_that_is_asked_for_as_json_stays_json(space: Namespace, served: Upstream) -> None:
+    space.save('say "hi"', memory_id="7")
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}}
+    asked = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    body = answered("openai_chat", [{"text": '{"text": "[memo:7]", "raw": "so: [memo:7]"}'}], 0)
+    for streamed in (False, True):
+        subject = MemoryController(space, conversation=f"c-{streamed}")
+        subject.show("7")
+        served.script = [body]
+        with client("openai_chat", served.url) as opened:
+            wrapped = with_memory(opened, subject)
+            given = {**request("openai_chat", user("Hi")), "response_format": asked}
+            if streamed:
+                with wrapped.chat.completions.stream(**given) as events:
+                    final = events.get_final_completion()
+            else:
+                final = wrapped.chat.completions.create(**given)
+        said = json.loads(text_of(final))
+        assert said == {"text": 'say "hi"', "raw": 'so: say "hi"'}
+        assert json.loads(subject.audit()[0].executed) == said
+
+
+@pytest.mark.req("controller:by-reference")
+def test_raw_responses_and_parsed_ones_have_memory_too(space: Namespace, served: Upstream) -> None:
+    space.save("red", memory_id="7")
+    subject = controller(space)
+    subject.show("7")
+    served.script = [answered("openai_chat", [{"text": "It is [memo:7]"}], 0)] * 3
+    with client("openai_chat", served.url) as opened:
+        create = with_memory(opened, subject).chat.completions
+        given = request("openai_chat", user("Hi"))
+        raw = create.with_raw_response.create(**given)
+        assert raw.headers["x-request-id"] == "req-1"
+        assert text_of(raw.parse()) == "It is red"
+        del given["tools"]
+        assert text_of(create.parse(**given)) == "It is red"
+        # A provider that does not stream though it was asked to.
+        served.script = [(200, served.script[0])]
+        with create.with_streaming_response.create(**given, stream=True) as response:
+            whole = json.loads(response.read())
+    assert whole["choices"][0]["message"]["content"] == "It is red"

@@ -232,6 +232,27 @@ def test_with_the_history_on_the_server_only_what_is_new_is_sent(
 
 
 @pytest.mark.req("controller:safe")
+def test_with_the_conversation_on_the_server_only_what_is_new_is_sent(
+    space: Namespace, provider: ScriptedProvider
+) -> None:
+    mixed: dict[str, Any] = {"m1": ("memory_search", {"query": "x"}), "c1": ("orders", {})}
+    provider.script = [
+        answer("openai_responses", m0=("memory_search", {"query": "y"})),
+        answer("openai_responses", **mixed),
+        answer("openai_responses", "done"),
+        answer("openai_responses", "bye"),
+    ]
+    host = Host(provider, controller(space), "openai_responses")
+    asked = host.send(user("Go"), conversation="conv_1")
+    assert calls_of(asked) == [("orders", {})]
+    for items in (results("openai_responses", c1="none"), [user("Thanks")]):
+        host.items = []
+        host.send(items, conversation={"id": "conv_1"})
+    answered = [[i["call_id"] for i in r["input"] if "call_id" in i] for r in provider.requests]
+    assert answered == [[], ["m0"], ["m1", "c1"], []]
+
+
+@pytest.mark.req("controller:safe")
 def test_a_model_that_only_uses_its_memory_is_stopped(
     space: Namespace, provider: ScriptedProvider
 ) -> None:

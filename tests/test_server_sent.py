@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def meant(events: list[Event]) -> list[tuple[str, Any]]:
 def test_the_pieces_do_not_matter_and_no_byte_is_lost(sent: bytes, data: Any) -> None:
     places = [] if data is None else data.draw(st.lists(st.integers(0, len(sent)), max_size=6))
     edges = [0, *sorted(places), len(sent)]
-    chunks = [sent[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [sent[a:b] for a, b in pairwise(edges)]
     events = read(chunks)
     assert b"".join(map(event_bytes, events)) == sent
     assert meant(events) == meant(read([sent])) == meant(read([bytes([b]) for b in sent]))

@@ -115,8 +115,8 @@ class MemoryController:
         self._tools = MemoryTools(space, self._persisted)
         self._mode = mode
         self._offers_tools = recall_reachable
-        self._schemas: Mapping[str, Any] = {}
         self._lock = threading.RLock()
+        self._schemas: Mapping[str, Any] = {}
         self._history = History()
         self._prices = prices
         self._counts = counts or TokenCounts(space.memory.tokenizer)
@@ -187,6 +187,18 @@ class MemoryController:
         with self._lock:
             self._persisted.refresh()
             return self._prepare(request, wire_format, wanted)
+
+    def begin(self, request: Request, wire_format: WireFormat) -> tuple[Request, Output]:
+        """Prepare a request, and begin with the response to it.
+
+        Calls that overlap in one conversation are kept apart by the second part, which goes
+        to `absorb`.
+        """
+        with self._lock:
+            return self.prepare(request, wire_format), self._open_output()
+
+    def _open_output(self) -> Output:
+        return self._outputs.open(self._schemas, self._answer_schema)
 
     def _prepare(self, request: Request, wire_format: WireFormat, wanted: Wanted) -> Request:
         collapsed, history = self._collapsed(request, wire_format)
@@ -276,20 +288,23 @@ class MemoryController:
         """True where every request and response goes on as it is."""
         return self._mode == "observe"
 
-    def open_output(self) -> Output:
-        """Begin with the stream that answers the request which was prepared last."""
-        return self._outputs.open(self._schemas, self._answer_schema)
-
     def absorb(
-        self, response: Request, wire_format: WireFormat, *, output: Output | None = None
+        self,
+        response: Request,
+        wire_format: WireFormat,
+        *,
+        output: Output | None = None,
+        streamed: bool = False,
     ) -> Absorbed:
         """Expand what the model wrote by reference, and answer its memory calls.
 
         Args:
             response: The decoded body of a complete response; it is not changed.
             wire_format: As in `prepare`.
-            output: As `open_output` gave it, where the response was streamed: the host has
-                seen its calls, so those that can't be resolved are not refused any more.
+            output: As `begin` gave it; without it, the response answers the request that
+                was prepared last.
+            streamed: True where the host has seen the calls already, so that those which
+                can't be resolved are not refused any more.
 
         Returns:
             The response for the host, and the answers to the calls it must not run.
@@ -298,8 +313,8 @@ class MemoryController:
             return Absorbed(response=response)
         turns = response_turns(response, wire_format)
         with self._lock, self._persisted.together():
-            opened = output or self.open_output()
-            return self._outputs.absorb(response, turns, opened, streamed=output is not None)
+            opened = output or self._open_output()
+            return self._outputs.absorb(response, turns, opened, streamed=streamed)
 
     def run_memory_call(self, name: str, arguments: Any) -> str:
         """Run a call to one of the memory tools.
@@ -428,5 +443,10 @@ class MemoryController:
         visible = response_turns(response, wire_format)[:1]
         keys, _ = turn_keys([*turns, *visible])
         self._persisted.hide(keys[-1], hidden)
-        if wire_format == "openai_responses":
-            self._persisted.hide(response_key(response.get("id")), hidden)
+        if wire_format != "openai_responses":
+            return
+        names = [response.get("id")]
+        if request.get("conversation"):
+            names = [call.call_id for turn in visible for call in turn.calls]
+        for name in names:
+            self._persisted.hide(response_key(name), hidden)
