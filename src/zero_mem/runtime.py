@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from zero_mem import prompts
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
-from zero_mem.operations.requests import check_json
+from zero_mem.operations.requests import check_json, name_of
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.policy.cost_review import Call, Exposure, KindReview, Run, review_cost
 from zero_mem.prompts import Block, Chat, Placed, Prompt, Span
@@ -130,6 +130,7 @@ class ZeroMemRuntime:
     ) -> MemoryReceipt:
         """Write a tool's result: into the record of that id, or as a new one if there is none.
 
+        A new one belongs to the conversation, with the tool as its speaker.
         A record that was archived meanwhile (by a cap, say) becomes active again.
         """
         identity = check_memory_id(memory_id)
@@ -146,6 +147,8 @@ class ZeroMemRuntime:
                 memory_id=identity,
                 metadata=metadata,
                 source="tool",
+                session=name_of(self.conversation),
+                speaker=name_of(tool or ""),
             )
 
     def on_tool_error(
@@ -230,7 +233,14 @@ class ZeroMemRuntime:
             body = _body(result)
             if found is not None:
                 return self.on_tool_success(found, body, tool=tool)
-            return self.space.save(body, kind="tool_result", metadata={"tool": tool}, source="tool")
+            return self.space.save(
+                body,
+                kind="tool_result",
+                metadata={"tool": tool},
+                source="tool",
+                session=name_of(self.conversation),
+                speaker=name_of(tool or ""),
+            )
         except ZeroMemError as error:
             error.add_note(f"tool {tool} has run; its result is in ToolRun.result")
             _LOG.error("the result of tool %s was not written: %s", tool, error)

@@ -7,13 +7,18 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import (
+    benching,
     demo,
+    encrypting,
+    examining,
     exchanging,
     explaining,
     failures,
     forgetting,
+    hooking,
     indexing,
     journal,
+    keys,
     reading,
     replaying,
     writing,
@@ -50,6 +55,11 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    benching,
+    hooking,
+    encrypting,
+    keys,
+    examining,
     demo,
 ):
     app.add_typer(group.app)

@@ -31,6 +31,9 @@ CACHED_UNITS = 60_000
 SAMPLED = 64
 """So many places of a large namespace show whether its threads hold together."""
 
+FOLLOWING = 6
+"""At each of them so many records are read, since between two messages may be tool results."""
+
 FOLLOWED = 500
 """How many journal entries are followed; beyond, a corpus is made anew."""
 
@@ -88,9 +91,10 @@ class Corpora:
 
 
 def _sampled(count: int) -> list[int]:
-    """Choose the counts of some records at even steps, each with the two after it."""
-    step = max(3, count // SAMPLED)
-    return [n + more for n in range(1, count + 1, step) for more in (0, 1, 2) if n + more <= count]
+    """Choose the counts of some records at even steps, each with the few after it."""
+    step = max(FOLLOWING, count // SAMPLED)
+    starts = range(1, count + 1, step)
+    return [n + more for n in starts for more in range(FOLLOWING) if n + more <= count]
 
 
 def fits(row: NamespaceRow) -> bool:

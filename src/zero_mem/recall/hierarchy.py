@@ -65,7 +65,7 @@ def hierarchy(
     terms = _with_previous(corpus, question, config)
     raw = corpus.turns.scores(terms)
     own = by_maximum(raw)
-    view = View(own, max(raw, default=0.0), {"own": own})
+    view = View(list(own), max(raw, default=0.0), {"own": own})
     if threaded(corpus, config):
         _add_levels(view, corpus, terms, config)
     if similarities and config.dense:

@@ -29,6 +29,10 @@ PREVIOUS = 4
 """How many turns before a live one are its context."""
 
 _REACH = 2
+"""How many rows each side are read for a record's neighbours."""
+
+_FAR = 16
+"""And how many where those are of other threads, as tool results are between two messages."""
 
 
 def search(
@@ -177,16 +181,33 @@ def _with_neighbours(
 ) -> Mapping[int, Stored]:
     """Read records and, of those in a session, the ones beside them in the same session."""
     found = transaction.by_positions(row, positions)
-    beside = {
-        near
-        for position, stored in found.items()
-        if stored.record.session
-        for near in range(position - _REACH, position + _REACH + 1)
-    }
-    more = transaction.by_positions(row, sorted(beside.difference(found)))
+    talking = [position for position, stored in found.items() if stored.record.session]
+    near = _around(transaction, row, talking, found, _REACH)
+    apart = [p for p in talking if _interrupted(near, p)]
+    near = _around(transaction, row, apart, near, _FAR)
     sessions = {stored.record.session for stored in found.values()}
-    alive = {p: s for p, s in more.items() if s.record.state == "active"}
-    return {**found, **{p: s for p, s in alive.items() if s.record.session in sessions}}
+    beside = {p: s for p, s in near.items() if s.record.state == "active"}
+    return {**found, **{p: s for p, s in beside.items() if s.record.session in sessions}}
+
+
+def _around(
+    transaction: Transaction,
+    row: NamespaceRow,
+    positions: Iterable[int],
+    known: Mapping[int, Stored],
+    reach: int,
+) -> Mapping[int, Stored]:
+    """Read the rows up to `reach` from some positions, beside those that are known."""
+    wanted = {near for p in positions for near in range(p - reach, p + reach + 1)}
+    return {**known, **transaction.by_positions(row, sorted(wanted.difference(known)))}
+
+
+def _interrupted(near: Mapping[int, Stored], position: int) -> bool:
+    """Tell whether a row beside a record is of another thread, so that its own goes on behind."""
+    record = near[position].record
+    thread = (record.session, record.kind)
+    beside = (near.get(position + step) for step in range(-_REACH, _REACH + 1))
+    return any(s is not None and (s.record.session, s.record.kind) != thread for s in beside)
 
 
 def _literal(records: Iterable[MemoryRecord], request: Request) -> Iterator[Finding]:

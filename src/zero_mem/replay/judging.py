@@ -51,8 +51,14 @@ class Judge:
         for taken in need.values:
             verdict = judge(taken, shown.parts, self._history, live=shown.live)
             total += self._counted(taken, verdict)
+            away = verdict.reachable and not verdict.visible
             values.append(
-                ValueSeen(value=taken.value, visible=verdict.visible, linked=verdict.linked)
+                ValueSeen(
+                    value=taken.value,
+                    visible=verdict.visible,
+                    linked=verdict.linked,
+                    read=self._memory_ids.get(taken.newest, "") if away else "",
+                )
             )
         return total, tuple(values)
 

@@ -397,7 +397,7 @@ NOT_RUN: Final = (
     LeftOut(
         strategy="vector_rag",
         title="Vector RAG",
-        reason="it needs an embedding model; replay has no strategy for one yet",
+        reason="it needs an embedder; name one, such as --embedder e5 of the extra `dense`",
     ),
 )
 

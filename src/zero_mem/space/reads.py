@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from time import perf_counter
 from typing import Any, TypeAlias
 
-from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_moment, check_text
@@ -80,7 +80,7 @@ class Reads(View):
             cursor: `next_cursor` of the page before; it stays valid while records change.
         """
         limit = check_count(limit, "limit")
-        parsed, after = filters.parse(where), _position(cursor)
+        parsed, after = self._filter(where), _position(cursor)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             stored = transaction.scan(row, parsed.equalities(), after=after) if row else iter(())
@@ -99,7 +99,7 @@ class Reads(View):
 
     def count(self, where: Where | None = None) -> int:
         """Count records; live ones unless the filter names a state."""
-        parsed = filters.parse(where)
+        parsed = self._filter(where)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             stored = transaction.scan(row, parsed.equalities()) if row else iter(())
@@ -117,7 +117,7 @@ class Reads(View):
         from zero_mem.recall.search import search as search_namespace
 
         limit = check_count(limit, "limit")
-        text, parsed = check_query(query), filters.parse(where)
+        text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             if row is None:
@@ -159,8 +159,9 @@ class Reads(View):
         """
         from zero_mem.recall.search import search as search_namespace
 
+        begun = perf_counter()
         config = configuration(profile)
-        text, parsed = check_query(query), filters.parse(where)
+        text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         most = config.items if limit is None else check_count(limit, "limit")
@@ -192,6 +193,7 @@ class Reads(View):
                 threshold=lambda record: _limits(row, record).compaction_threshold,
                 explain=explain,
             )
+        self._memory.metrics.recalled(len(recall.items), recall.tokens, begun)
         return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
 
     def recall_for_prompt(
@@ -237,8 +239,9 @@ class Reads(View):
         """Note that a prompt showed these records; not journalled, not worth an fsync."""
         if identities:
             with self._memory.transaction(write=True, durable=False) as transaction:
-                row = transaction.create_namespace(self._path)
-                transaction.accessed(row, identities, to_micros(self._memory.now()))
+                row = transaction.namespace(self._path)
+                if row is not None:
+                    transaction.accessed(row, identities, to_micros(self._memory.now()))
 
     def read(
         self,

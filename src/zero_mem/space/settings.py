@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from zero_mem.errors import NotAllowed
+from zero_mem import redaction
+from zero_mem.errors import InvalidInput, NotAllowed
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_name, check_text
 from zero_mem.policy.limits import Limits, configured, limits_for
@@ -25,14 +26,21 @@ class Settings(View):
             form: Only for this form.
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
-                max_recall_items, overflow, visibility; see `Limits`.
+                max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
+                also redact, such as {"personal": "mask"}; see `redaction.settings`.
 
         Returns:
             The limits that now hold there.
         """
+        redact = settings.pop("redact", None)
+        if redact is not None and (form, kind) != (None, None):
+            raise InvalidInput("redact is set for a whole namespace, not for a form or kind")
         with self._write_after_queue() as plan:
             row = plan.row
-            row.settings = configured(row.settings, settings, form=form, kind=kind)
+            if redact is not None:
+                row.settings = redaction.configured(row.settings, redact)
+            if settings or redact is None:
+                row.settings = configured(row.settings, settings, form=form, kind=kind)
             plan.transaction.store_namespace(row)
             return limits_for(row.settings, form or "semantic", kind or "")
 
@@ -91,6 +99,12 @@ class Settings(View):
         with self._reading() as (transaction, row, _):
             found = transaction.decisions(row, scope) if row else []
         return {decision.key: decision.value for decision in found}
+
+    def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        with self._reading() as (transaction, row, _):
+            found = transaction.scopes(row) if row else []
+        return [scope for scope in found if not scope.startswith("zero-mem:")]
 
     def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""

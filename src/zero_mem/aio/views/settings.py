@@ -22,7 +22,8 @@ class AsyncSettings(Calls[Namespace]):
             form: Only for this form.
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
-                max_recall_items, overflow, visibility; see `Limits`.
+                max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
+                also redact, such as {"personal": "mask"}; see `redaction.settings`.
 
         Returns:
             The limits that now hold there.
@@ -69,6 +70,10 @@ class AsyncSettings(Calls[Namespace]):
     async def decisions(self, scope: str) -> dict[str, str | None]:
         """Read a scope in the order its keys were first decided; None marks a purged value."""
         return await self._call(lambda twin: twin.decisions(scope))
+
+    async def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        return await self._call(lambda twin: twin.scopes())
 
     async def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""
