@@ -41,7 +41,7 @@ MAX_EXTRACT: Final = 4000  # tokens
 
 _WORTH_PASSING: Final = 150  # tokens of a whole result; a handle of it costs 7
 
-_THRESHOLD: Final = (0.125, 0.15, 8.8)  # of merit: at this share, and how it falls with it
+_THRESHOLD: Final = (0.138, 0.15, 8.8)  # of merit: at this share, and how it falls with it
 _SMOOTHING: Final = 2000  # tokens; how long the accounts of a young run are not trusted
 _HORIZON: Final = 1.5  # calls ahead that the accounts assume for what stands now
 _WIDEST: Final = 5.0  # the threshold moves by at most this factor

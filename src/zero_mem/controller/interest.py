@@ -52,10 +52,10 @@ _ASKED = 1.8  # a word of the conversation that some rows have and others do not
 _REPEATED: Final = {"id": 0.9, "code": 0.9, "date": 0.8}  # an earlier extract shows it
 _REPEATED_OTHER = 0.3
 _ARGUMENT = 2.2  # its key is the name of an argument that the model has used
-_NAMED = 2.0  # its key is spoken of in
-_TURNS: Final = 4  # the newest messages
+_NAMED = 4.0  # its key is spoken of in
+_TURNS: Final = 8  # the newest messages
 _FADING: Final = 0.8  # with each message what was said weighs less, and is forgotten in the end
-_FAR_YEAR = 0.3  # a date in a year that nobody spoke of
+_FAR_YEAR = 0.4  # a date in a year that nobody spoke of
 
 _DATE = re.compile(r"(\d{4})[-/.]\d{1,2}[-/.]\d{1,2}|(\d{4})年\d{1,2}月\d{1,2}日")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d.*")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from zero_mem.controller.interest import scalars
 
 _PER_ROW: Final = 0.4  # of n rows n ** (1 - this) are expected to be used,
 _MOST_USED: Final = 2.0  # and no more than these: the longer a table, the less each row
-_SINGLED_OUT: Final = 2.5  # how much more often a row is used that was spoken of
+_SINGLED_OUT: Final = 0.6  # how likely the one row that was spoken of is used
 _MOST_ROWS: Final = 2000  # of one table; more are never shown in an extract
 
 
@@ -32,26 +33,32 @@ class Expectation(Protocol):
 class Rows:
     """Which rows of a table are kept, and how likely each is used.
 
-    `tables` holds, for each table, the expected use of its rows: the same for all, save that
-    rows which have something rare that was said are used more.
+    `tables` holds, for each table, the expected use of its rows: the same for all, save for
+    those that have something rare which was said. Of a table with `long` rows or more those
+    alone are kept.
     """
 
     interest: Expectation
     share: float
     tables: dict[JsonPath, list[float]]
     sampled: set[JsonPath] = field(default_factory=set)
+    long: int = sys.maxsize
 
     def kept(self, path: JsonPath, rows: Sequence[Any]) -> list[int]:
         """Give the indexes of the kept rows, in order."""
         uses = self.uses(path, rows)
         if path in self.sampled:
             return [0]
-        if not self.share:
+        if self.singles_out(len(rows)):
             usual = min(uses)
             return [at for at, use in enumerate(uses) if use > usual][:_MOST_ROWS]
         ranked = sorted(range(len(rows)), key=lambda at: (-uses[at], at))
         most = min(_MOST_ROWS, max(1, math.ceil(len(rows) * self.share)))
         return sorted(ranked[:most])
+
+    def singles_out(self, size: int) -> bool:
+        """Tell whether of a table of a size those rows alone are kept that were spoken of."""
+        return not self.share or size >= self.long
 
     def uses(self, path: JsonPath, rows: Sequence[Any]) -> list[float]:
         """Give the expected use of each row."""
@@ -61,17 +68,23 @@ class Rows:
 
     def _uses(self, rows: Sequence[Any]) -> list[float]:
         said = [self._said(row) for row in rows]
-        often = Counter(text for texts in said for text in texts)
+        sharing = Counter(text for texts in said for text in texts)
         size = len(rows)
-        weights = [
-            1 + _SINGLED_OUT * sum(math.log(size / often[text]) for text in texts) for texts in said
-        ]
-        scale = size * row_use(size) / sum(weights)
-        return [min(1.0, weight * scale) for weight in weights]
+        uses = {text: _row_among(sharing[text], size) for text in sharing}
+        usual = row_use(size)
+        return [max(usual, *(uses[text] for text in texts), 0.0) for texts in said]
 
     def _said(self, row: Any) -> set[str]:
         texts = {scalar for scalar, _ in scalars(row) if isinstance(scalar, str)}
         return {text for text in texts if len(text) >= 3 and self.interest.said(text)}
+
+
+def _row_among(sharing: int, size: int) -> float:
+    """Give the expected use of a row that shares what was said with others of a table.
+
+    It competes with those alone, as far as what they share tells them from all rows.
+    """
+    return _SINGLED_OUT * row_use(sharing) * math.log(size / sharing) / math.log(size)
 
 
 def row_use(size: int) -> float:

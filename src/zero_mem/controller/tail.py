@@ -22,22 +22,24 @@ from typing import Any, Final
 from zero_mem import handles
 from zero_mem.controller import lines
 from zero_mem.controller.compact import as_json
-from zero_mem.controller.interest import Interest, words_of
-from zero_mem.controller.messages import Message, Role
+from zero_mem.controller.interest import Interest, scalars, words_of
+from zero_mem.controller.messages import Message
 from zero_mem.controller.rows import Rows
 from zero_mem.controller.units import Surveyor, Unit, write
 from zero_mem.errors import InvalidInput
 from zero_mem.text.tokens import Tokenizer
 
-_STANDING: Final = 0.65  # of the share; what is final takes so much, the tail the rest
-_THRESHOLD: Final = (0.3, 9.5)
-_SLACK: Final = 1.5
-_RESERVE: Final = 500
-_FRESH: Final = 4.0  # how much more of a result is used that no call has seen yet
-_ASKED = 1.0  # of the threshold where the user spoke last
+_STANDING: Final = 0.66  # of the share; what is final takes so much, the tail the rest
+_THRESHOLD: Final = (0.25, 0.15, 10.0)  # of merit: at this share, and how it falls with it
+_SLACK: Final = 1.5  # a single prompt may hold so much more than the share,
+_RESERVE: Final = 500  # of a column that is expected to grow by so many tokens
+_FRESH: Final = 5.0  # how much more of a result is used that no call has seen yet
+_AGEING: Final = 0.9  # with each newer result an old one is used less
 _NEWEST: Final = 32  # results that are looked at,
-_NEWEST_TEXTS: Final = 8  # of them those that are text
+_NEWEST_TEXTS: Final = 4  # of them those that are text
+_LONG_TABLE: Final = 100  # rows; of a longer one those that were spoken of are quoted
 _LONGEST: Final = 20_000  # tokens of a result; a longer one is read, not quoted
+_ASKED: Final = 0.2  # what a line of a text is worth for speaking of what was said
 _HEAD: Final = 6  # tokens of a handle's line
 
 
@@ -113,11 +115,9 @@ class TailSelector:
         self._interest = Interest()
         self._results: list[_Result] = []
         self._taken = self._seen = self._full = self._sent = 0
-        self._last: Role = "system"
 
     def take(self, message: Message, standing: Standing | None = None) -> None:
         """Take the next message, of a result its body, and what stands for it in the prompt."""
-        self._last = message.role
         if message.role == "tool":
             self._result(message, standing)
         else:
@@ -134,7 +134,9 @@ class TailSelector:
         self._full += full
         self._sent += self._count(shown)
         if standing is not None and handles.find(shown) and full <= _LONGEST:
-            self._results.append(_Result(self._taken, standing, message.text, value))
+            texts = frozenset(text for text, _ in scalars(value) if isinstance(text, str))
+            unshown = _unshown_lines(message.text, shown) if value is None else ()
+            self._results.append(_Result(self._taken, standing, value, texts, unshown))
             del self._results[:-_NEWEST]
 
     def select(self) -> Tail:
@@ -154,11 +156,13 @@ class TailSelector:
     def _json_parts(self, limit: int) -> dict[int, _Part]:
         """Choose the units of all JSON results together, best first."""
         threshold = self._threshold()
-        candidates = {
-            result.at: _Candidate(result, Rows(_Unshown(self._interest, result), 1.0, {}))
-            for result in self._results
-            if result.value is not None
-        }
+        candidates: dict[int, _Candidate] = {}
+        newer: set[str] = set()
+        for result in reversed(self._results):
+            if result.value is not None:
+                unshown = _Unshown(self._interest, result, frozenset(newer))
+                candidates[result.at] = _Candidate(result, Rows(unshown, 1.0, {}, long=_LONG_TABLE))
+                newer |= result.texts
         ranked = [
             (unit, at)
             for at, candidate in candidates.items()
@@ -178,27 +182,28 @@ class TailSelector:
         return best
 
     def _units(self, candidate: _Candidate, at: int) -> Iterator[Unit]:
-        fresh = _FRESH if at >= self._seen else 1.0
+        newer = sum(1 for result in self._results if result.at > at)
+        moment = math.pow(_AGEING, newer) * (_FRESH if at >= self._seen else 1.0)
         for unit in Surveyor(candidate.rows, self._count).units(candidate.result.value):
-            unit.worth *= fresh * self._interest.emphasis(unit.name)
+            unit.worth *= moment * self._interest.emphasis(unit.name)
             yield unit
 
     def _threshold(self) -> float:
         """Give the merit that a part needs: the less may stand, the more."""
-        at, fall = _THRESHOLD
-        asked = _ASKED if self._last == "user" else 1.0
-        return asked * at * math.exp(-fall * (self._share - 0.15))
+        least, at, fall = _THRESHOLD
+        return least * math.exp(-fall * (self._share - at))
 
     def _text_parts(self, limit: int) -> dict[int, _Part]:
         """Choose lines of all text results together, of those that the prompt does not show."""
         texts = [result for result in self._results if result.value is None][-_NEWEST_TEXTS:]
-        unshown = [(result, *line) for result in texts for line in result.unshown_lines()]
+        unshown = [(result, *line) for result in texts for line in result.unshown]
         found = lines.extract_lines(
             "\n".join(line for _, _, line in unshown),
             speech=self._interest.speech,
             known=self._interest.names,
             count=self._count,
             limit=limit - _HEAD * len(texts),
+            asked=_ASKED,
         )
         quoted: dict[int, list[lines.Line]] = {}
         by_place = {result.at: result for result in texts}
@@ -211,19 +216,23 @@ class TailSelector:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """A tool result: its place in the history, what stands for it, and its body."""
+    """A tool result: its place in the history, what stands for it, and its value.
+
+    `texts` are the strings of its JSON value; of a text `unshown` has the lines that its place
+    does not show, each with its number.
+    """
 
     at: int
     standing: Standing
-    body: str
     value: Any
+    texts: frozenset[str]
+    unshown: Sequence[tuple[int, str]]
 
-    def unshown_lines(self) -> Iterator[tuple[int, str]]:
-        """Give the lines of a text that its place does not show, each with its number."""
-        shown = set(self.standing.text.split("\n"))
-        for number, line in enumerate(self.body.split("\n"), 1):
-            if handles.escape(line) not in shown:
-                yield number, line
+
+def _unshown_lines(body: str, shown: str) -> Sequence[tuple[int, str]]:
+    there = set(shown.split("\n"))
+    numbered = enumerate(body.split("\n"), 1)
+    return [(number, line) for number, line in numbered if handles.escape(line) not in there]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +276,7 @@ class _Candidate:
 
 def _quoted(result: _Result, kept: Sequence[lines.Line]) -> _Part:
     text = "\n".join(piece for piece, _ in lines.numbered(kept))
-    return _Part(result, text, f"likely to be needed now: {kept[0].reason}")
+    return _Part(result, text, "likely to be needed now: lines")
 
 
 def _parts(
@@ -282,8 +291,9 @@ def _parts(
 class _Unshown:
     """What is expected of values that a result's own place in the prompt does not show."""
 
-    def __init__(self, interest: Interest, result: _Result) -> None:
+    def __init__(self, interest: Interest, result: _Result, newer: frozenset[str]) -> None:
         self._interest = interest
+        self._newer = newer
         self._shown = result.standing.text
         self._words = words_of(self._shown)
 
@@ -292,8 +302,13 @@ class _Unshown:
         return self._interest.said(text)
 
     def expected_use(self, value: Any, key: str | None, *, tells_rows: bool = False) -> float:
-        """Give a scalar's expected use; nothing for what stands there already."""
+        """Give a scalar's expected use; nothing for what stands there or was said already.
+
+        What a newer result has is taken from there.
+        """
         text = value if isinstance(value, str) else str(value)
         if words_of(text) <= self._words and text in self._shown:
+            return 0.0
+        if value in self._newer or (not tells_rows and self._interest.said(text)):
             return 0.0
         return self._interest.expected_use(value, key, tells_rows=tells_rows)

@@ -17,6 +17,7 @@ from zero_mem.controller.rows import Rows, row_use, table_of, table_rows
 Steps = tuple[str, ...]
 
 _PER_COST: Final = 0.65  # worth / cost ** this ranks the units
+_NAMES_ROW: Final = 1.0  # the use of what was said in a row that is kept for it
 _FIELD_NAME: Final = re.compile(r"[a-z][A-Za-z_]*[0-9]{0,2}")
 
 
@@ -143,11 +144,17 @@ class Surveyor:
             use * self.rows.interest.expected_use(scalar, key, tells_rows=not leaf.constant)
             for (_, scalar, key), use in distinct.items()
         )
+        if self.rows.singles_out(len(leaf.values)):
+            said = (use for (_, text, _), use in distinct.items() if self._said(text))
+            worth += _NAMES_ROW * sum(said)
         shown = " ".join(v if isinstance(v, str) else flow(v) for v in cells.values())
         name = f" {leaf.name}" if not _is_key(leaf, keys) else f" {leaf.name} {leaf.name}"
         what = shape(next(iter(distinct))[1]) if distinct else "mark"
         cost = self.count(f"{name} {shown}")
         return Unit(path, steps, worth, cost, what, cost)
+
+    def _said(self, value: Any) -> bool:
+        return isinstance(value, str) and len(value) > 2 and self.rows.interest.said(value)
 
 
 def _is_value(key: str) -> bool:
