@@ -230,6 +230,11 @@ class GuardedTransaction(Transaction):
         self._check("read", row.path)
         return self._inner.decisions(row, scope)
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """See `Transaction`."""
+        self._check("read", row.path)
+        return self._inner.scopes(row)
+
     def held(self, row: NamespaceRow) -> set[str]:
         """See `Transaction`."""
         self._check("read", row.path)

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import (
+    benching,
     demo,
     encrypting,
+    examining,
     exchanging,
     explaining,
     failures,
@@ -53,9 +55,11 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    benching,
     hooking,
     encrypting,
     keys,
+    examining,
     demo,
 ):
     app.add_typer(group.app)

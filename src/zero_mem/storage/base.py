@@ -317,6 +317,10 @@ class Transaction(ABC):
         """List a scope in the order its keys were first decided."""
 
     @abstractmethod
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """List the scopes that have decisions, in order of name."""
+
+    @abstractmethod
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """Set the value under (scope, key)."""
 

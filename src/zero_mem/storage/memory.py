@@ -413,6 +413,9 @@ class MemoryTransaction(Transaction):
     def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
         return [d for d in self._space(row).decisions.values() if d.scope == scope]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        return sorted({scope for scope, _ in self._space(row).decisions})
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._put(self._space(row).decisions, (decision.scope, decision.key), decision)
 

@@ -34,6 +34,10 @@ class PostgresHosts(PostgresVectors):
             for key, value, uid in found
         ]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        sql = f"SELECT DISTINCT scope FROM {self._schema}.decision WHERE namespace = %s"
+        return sorted(unescape(scope) for (scope,) in self._at(row).run(sql, (row.number,)))
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._at(row).defer(
             f"WITH given AS (UPDATE {self._schema}.counter SET decisions = decisions + 1"

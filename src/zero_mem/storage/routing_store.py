@@ -374,6 +374,9 @@ class RoutedTransaction(Transaction):
     def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
         return self._of(row).decisions(row, scope)
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        return self._of(row).scopes(row)
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._of(row).decide(row, decision)
 

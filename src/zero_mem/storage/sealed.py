@@ -469,6 +469,10 @@ class SealedTransaction(Transaction):
         found = self._inner.decisions(row, scope)
         return found if seal is None else [_opened_decision(seal, each) for each in found]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """See `Transaction`."""
+        return self._inner.scopes(row)
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """See `Transaction`."""
         seal, value = self._keys.seal(row), decision.value

@@ -455,6 +455,10 @@ class SQLiteTransaction(SQLiteVectors):
         found = self._run(sql, (row.number, scope))
         return [Decision(scope=scope, key=key, value=value, uid=uid) for key, value, uid in found]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        sql = "SELECT DISTINCT scope FROM decision WHERE namespace = ? ORDER BY scope"
+        return [scope for (scope,) in self._run(sql, (row.number,))]
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._run(
             "INSERT INTO decision (namespace, scope, key, value, uid) VALUES (?, ?, ?, ?, ?)"
