@@ -78,10 +78,17 @@ def test_options_that_mean_nothing_are_refused(options: str) -> None:
 
 
 @pytest.mark.req("pkg:errors")
-def test_a_server_that_is_not_there_is_named_without_the_password() -> None:
-    with pytest.raises(StoreUnavailable, match="can't connect") as raised:
-        Memory.open(f"postgresql://me:secret-word@127.0.0.1:{free_port()}/db")
+@pytest.mark.parametrize("password", ["secret-word", "p@secret-word", "p%40secret-word:/", "p:w"])
+def test_a_server_that_is_not_there_is_named_without_the_password(password: str) -> None:
+    with pytest.raises(StoreUnavailable, match=r"can't connect.*refused") as raised:
+        Memory.open(f"postgresql://me:{password.replace('/', '%2f')}@127.0.0.1:{free_port()}/db")
     assert "secret-word" not in str(raised.value)
+
+
+@pytest.mark.req("pkg:errors")
+def test_an_option_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="conections"):
+        Memory.open("postgresql://localhost/db?conections=4")
 
 
 @pytest.mark.req("pkg:errors")

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NoReturn, TypeAlias
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 import psycopg_pool
@@ -53,8 +53,12 @@ class Target:
         self.patience = float(_count(options.pop("patience", str(int(PATIENCE))), "patience"))
         prepared = options.pop("prepare_threshold", "")
         self.prepare_threshold = _count(prepared, "prepare_threshold") if prepared else None
-        self.conninfo = urlunsplit(parts._replace(query=urlencode(LIBPQ | options)))
-        host = parts.netloc.rpartition("@")[2] or options.get("host", "")
+        credentials, _, host = parts.netloc.rpartition("@")
+        # Quoted anew, so that no part of a password with odd signs is taken for the host.
+        user = ":".join(quote(unquote(part), safe="") for part in credentials.split(":", 1))
+        netloc = f"{user}@{host}" if credentials else host
+        self.conninfo = urlunsplit(parts._replace(netloc=netloc, query=urlencode(LIBPQ | options)))
+        host = host or options.get("host", "")
         self.name = f"postgresql://{host}{parts.path}"
         """The place without user and password, for messages."""
 
@@ -89,10 +93,13 @@ class Server:
         """Open a connection outside the pool.
 
         Raises:
+            InvalidInput: The URL has an option that libpq does not know.
             StoreUnavailable: The server does not let us in; the message says why.
         """
         try:
             return psycopg.connect(self.target.conninfo, **self._options())
+        except psycopg.ProgrammingError as error:
+            raise InvalidInput(f"{self.name}: {' '.join(str(error).split())}") from error
         except psycopg.Error as error:
             # What libpq says of a failed connection has host and user, never a password.
             why = " ".join(str(error).split())
