@@ -38,6 +38,11 @@ def unescape_handles(text: str) -> str:
     return _HANDLE_ESCAPED.sub("[", text)
 
 
+def unescaped_at(text: str) -> list[int]:
+    """Find the backslashes that `unescape_handles` takes out of a text."""
+    return [match.end() - 1 for match in _HANDLE_ESCAPED.finditer(text)]
+
+
 def escape_line(text: str) -> str:
     """Escape a text for the inside of a fence: handles, the fence's tags, line starts.
 
