@@ -16,7 +16,8 @@ pytestmark = pytest.mark.req("controller:modes")
 
 BLANKS = st.sampled_from(["", " ", "\n  ", "\t", "\r\n"])
 SCALARS = st.sampled_from(
-    ["null", "true", "false", "0", "-0", "1", "1.0", "1e400", "-1E-5", "0.10", "12345678901234567890",
+    ["null", "true", "false", "0", "-0", "1", "1.0", "1e400", "-1E-5", "0.10",
+     "12345678901234567890",
      '""', '"a"', '"text"', r'"\u0041\n\/"', r'"\ud83d"', '"🙂 退款"', r'"\\\""', '"]}"']
 )  # fmt: skip
 KEYS = st.sampled_from(['"a"', '"b"', r'"\u0061"', '"content"', '"退款"'])

@@ -116,6 +116,19 @@ class MemoryController:
         self._schemas = input_schemas(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
 
+    def keep(self, request: Request, wire_format: WireFormat) -> None:
+        """Leave the results of a request that nothing was decided about as they are, for good.
+
+        For a request whose answer can't use the memory tools, as where the host forces another
+        tool: what the model could not read again stays whole.
+
+        Args:
+            request: As in `prepare`.
+            wire_format: As in `prepare`.
+        """
+        if self._mode == "offload":
+            self._insertions.keep(steps(request, wire_format))
+
     # Responses
 
     def absorb(self, response: Request, wire_format: WireFormat) -> Absorbed:

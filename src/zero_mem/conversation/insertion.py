@@ -71,6 +71,15 @@ class Insertions:
         edits.update(self._without_purged(history))
         return edits
 
+    def keep(self, history: Sequence[Step]) -> None:
+        """Decide that the results of a history that are not decided yet stay whole."""
+        self._own = self._persisted.own()
+        known = self._persisted.insertions()
+        for key, (result, site) in _keyed(history).items():
+            if key not in known and not self.is_exempt(result):
+                text = handles.escape(site.text)
+                self._persisted.insert(key, Inserted(memory_id="", text=text))
+
     def _inserted(self, inserted: Inserted, site: TextSite) -> str:
         if inserted.purged:
             self._persisted.log(PURGED, inserted.memory_id)

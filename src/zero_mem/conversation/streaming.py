@@ -63,6 +63,11 @@ class StreamedExchange:
         """True when nothing more is passed on, so the upstream can be closed."""
         return False
 
+    @property
+    def visible(self) -> Mapping[str, Any] | None:
+        """The whole response as the host saw it, once `finish` gave no further request."""
+        return None
+
     def may_block(self, event: Event) -> bool:
         """Tell whether `feed` may have to read the store for this event.
 

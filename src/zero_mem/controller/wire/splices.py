@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from zero_mem.controller.wire.server_sent import json_bytes
+
 _BOM: Final = codecs.BOM_UTF8
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
 _DECODER: Final = json.JSONDecoder()
@@ -66,16 +68,6 @@ def spliced(raw: bytes, before: Any, after: Any) -> bytes:
     return mark + "".join(pieces).encode("utf-8")
 
 
-def write_json(value: Any) -> str:
-    """Write a new value, in UTF-8 where that can hold it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can write
-        return json.dumps(value, separators=(",", ":"))
-    return text
-
-
 class _Slot(NamedTuple):
     """A place of an object or array: a member that stays or goes, or a new one.
 
@@ -96,6 +88,10 @@ class _Mismatch(Exception):
 
 _Found: TypeAlias = tuple[int, list[Edit]]
 """Where a value ends, and the edits inside it, in order."""
+
+
+def _written(value: Any) -> str:
+    return json_bytes(value).decode("utf-8")
 
 
 def _skip(text: str, at: int) -> int:
@@ -126,7 +122,7 @@ def _edited(text: str, at: int, before: Any, after: Any) -> _Found:
     if isinstance(before, list) and isinstance(after, list | tuple):
         return _array(text, at, before, after)
     end = _end(text, at)
-    return end, [(at, end, write_json(after))]
+    return end, [(at, end, _written(after))]
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -192,7 +188,7 @@ def _slot(
 
 def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[_Slot]:
     added = (key for key in after if key not in before)
-    return [_Slot(new=f"{write_json(key)}:{write_json(after[key])}") for key in added]
+    return [_Slot(new=f"{_written(key)}:{_written(after[key])}") for key in added]
 
 
 def _array(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Found:
@@ -202,7 +198,7 @@ def _array(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Foun
     place = _skip(text, at + 1)
     for old, new in _aligned(before, after):
         if old is None:
-            slots.append(_Slot(new=write_json(after[new or 0])))
+            slots.append(_Slot(new=_written(after[new or 0])))
             continue
         if text[place] == "]":
             raise _Mismatch

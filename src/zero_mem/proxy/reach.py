@@ -1,0 +1,40 @@
+"""Whether a model could read its memory: there are no receipts where no recall is reachable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from zero_mem.controller.messages import WireFormat
+
+_FORCING: Final = frozenset({"tool", "function", "custom", "allowed_tools", "none"})
+
+
+def can_offload(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
+    """Tell whether a conversation that begins with this request can be offloaded.
+
+    Without tools of its own there will be no results, and the memory tools would only cost.
+    """
+    tools = request.get("tools")
+    return isinstance(tools, list) and bool(tools) and answers_pass_here(request, wire_format)
+
+
+def answers_pass_here(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
+    """Tell whether each answer comes through here once, where a memory call can be answered.
+
+    It does not where several choices are asked for, where the response is fetched later, or
+    where the provider keeps the history under an id of its own and would keep our rounds too.
+    """
+    if wire_format == "openai_chat":
+        return request.get("n") in (None, 1)
+    if wire_format == "openai_responses":
+        return not request.get("background") and not request.get("conversation")
+    return True
+
+
+def may_call(request: Mapping[str, Any]) -> bool:
+    """Tell whether the model is free to call a memory tool in its answer to this request."""
+    choice = request.get("tool_choice")
+    if isinstance(choice, Mapping):
+        return choice.get("type") not in _FORCING
+    return choice != "none"
