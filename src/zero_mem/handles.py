@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 from zero_mem.errors import InvalidInput
-from zero_mem.text.fence import HANDLE_OPENING
+from zero_mem.text.fence import HANDLE_OPENING, unescaped_at
 from zero_mem.text.fence import escape_handles as escape
 from zero_mem.text.fence import unescape_handles as unescape
-from zero_mem.text.fence import unescaped_at
 
 __all__ = [
     "Handle",

@@ -39,24 +39,28 @@ class Fragments(Protocol):
     def close(self) -> str:
         """Give what is held back, as it is."""
 
+    @property
+    def held(self) -> str:
+        """What is held back."""
+
 
 class TextFragments:
     """A text that the user, or a tool of free text, gets."""
 
     def __init__(self, expansion: Expansion) -> None:
         self._expansion = expansion
-        self._held = ""
+        self.held = ""
 
     def feed(self, fragment: str) -> str:
         """Take a fragment; give what is settled with it."""
-        text = self._held + fragment
+        text = self.held + fragment
         cut = handles.undecided(text)
-        self._held = text[cut:]
+        self.held = text[cut:]
         return self._expansion.text(text[:cut])
 
     def close(self) -> str:
         """Give what is held back, as it is."""
-        held, self._held = self._held, ""
+        held, self.held = self.held, ""
         return held
 
 
@@ -100,13 +104,18 @@ class JsonFragments:
 
     def close(self) -> str:
         """Give what is held back, as it is."""
-        held = (self._string.raw() if self._string else "") + self._rest
+        held = self.held
         self._string, self._rest = None, ""
         return held
 
+    @property
+    def held(self) -> str:
+        """What is held back, as it is written."""
+        return (self._string.raw() if self._string else "") + self._rest
+
     def _outside(self, text: str, at: int, out: list[str]) -> int:
         found = _SYNTAX.match(text, at)
-        assert found is not None  # noqa: S101 - it matches any character
+        assert found is not None
         token = found.group()
         level = self._levels[-1]
         if token == '"':
@@ -131,7 +140,7 @@ class JsonFragments:
 
     def _inside(self, text: str, at: int, out: list[str]) -> int:
         string = self._string
-        assert string is not None  # noqa: S101 - the caller looked
+        assert string is not None
         if text[at] == '"':
             self._close_string(string, out)
             return at + 1

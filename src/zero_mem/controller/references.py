@@ -156,6 +156,22 @@ def wants_text(schema: Any) -> bool:
     return isinstance(schema, Mapping) and schema.get("type") == "string"
 
 
+def text_schema(places: Collection[str]) -> dict[str, Any]:
+    """Give a schema that wants text at these places, as `text_places` named them."""
+    inside: dict[str, list[str]] = {}
+    for pointer in places:
+        if pointer:
+            step, slash, rest = pointer[1:].partition("/")
+            key = step.replace("~1", "/").replace("~0", "~")
+            inside.setdefault(key, []).append(slash + rest)
+    # A number may be a place in an array as well; its items have one schema.
+    return {
+        **({"type": "string"} if "" in places else {}),
+        "properties": {key: text_schema(rest) for key, rest in inside.items()},
+        **({"items": text_schema([p for rest in inside.values() for p in rest])} if inside else {}),
+    }
+
+
 def member(schema: Any, key: str | None = None) -> Any:
     """Give the schema of a field of an object, or (without a key) of the items of an array."""
     if not isinstance(schema, Mapping):

@@ -20,11 +20,18 @@ from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
 from zero_mem.controller.wire.places import input_schemas, with_memory
-from zero_mem.controller.wire.sites import Turn, response_turns, splice, steps
+from zero_mem.controller.wire.sites import (
+    Path,
+    Turn,
+    response_turns,
+    splice,
+    steps,
+    told_first,
+)
 from zero_mem.conversation.audit import Passed, passed_of
 from zero_mem.conversation.insertion import PURGED, Insertions
 from zero_mem.conversation.inspection import definition_spans, prompt_spans
-from zero_mem.conversation.outputs import Absorbed, Outputs
+from zero_mem.conversation.outputs import Absorbed, Output, Outputs
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.conversation.tools import MemoryTools
 from zero_mem.errors import InvalidInput
@@ -111,7 +118,10 @@ class MemoryController:
         restored = with_hidden(request, wire_format, hidden.get)
         collapsing = self._outputs.collapsing(steps(restored, wire_format))
         collapsed: Request = splice(restored, collapsing)
-        edits = self._insertions.edits(steps(collapsed, wire_format))
+        history = steps(collapsed, wire_format)
+        edits: dict[Path, Any] = {**self._insertions.edits(history)}
+        for result, told in self._outputs.warnings(history):
+            edits.update(told_first(collapsed, result, told, edits))
         prepared: Request = splice(collapsed, edits)
         self._schemas = input_schemas(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
@@ -131,19 +141,37 @@ class MemoryController:
 
     # Responses
 
-    def absorb(self, response: Request, wire_format: WireFormat) -> Absorbed:
+    @property
+    def observes(self) -> bool:
+        """True where every request and response goes on as it is."""
+        return self._mode == "observe"
+
+    def open_output(self) -> Output:
+        """Begin with the stream that answers the request which was prepared last."""
+        return self._outputs.open(self._schemas)
+
+    def absorb(
+        self, response: Request, wire_format: WireFormat, *, output: Output | None = None
+    ) -> Absorbed:
         """Expand what the model wrote by reference, and answer its memory calls.
 
         Args:
             response: The decoded body of a complete response; it is not changed.
             wire_format: As in `prepare`.
+            output: As `open_output` gave it, where the response was streamed: the host has
+                seen its calls, so those that can't be resolved are not refused any more.
 
         Returns:
             The response for the host, and the answers to the calls it must not run.
         """
         if self._mode == "observe":
             return Absorbed(response=response)
-        return self._outputs.absorb(response, response_turns(response, wire_format), self._schemas)
+        return self._outputs.absorb(
+            response,
+            response_turns(response, wire_format),
+            output or self.open_output(),
+            streamed=output is not None,
+        )
 
     def run_memory_call(self, name: str, arguments: Any) -> str:
         """Run a call to one of the memory tools.
@@ -211,5 +239,5 @@ class MemoryController:
         visible = response_turns(response, wire_format)[:1]
         keys, _ = turn_keys([*turns, *visible])
         self._persisted.hide(keys[-1], hidden)
-        if wire_format == "openai_responses" and hidden.cut is not None:
+        if wire_format == "openai_responses":
             self._persisted.hide(response_key(response.get("id")), hidden)

@@ -7,6 +7,7 @@
 | `shown` | a memory | why its handle stands in the conversation; goes with the memory |
 | `read` | a memory | that its body was read |
 | `written` | an expanded output | the provider's own form of it |
+| `refused` | a call | what the model must be told with its result: it ran with an open handle |
 | `own` | a call id, or one with an answer | the tool whose call was answered here |
 | `hidden`, `answer` | a turn | rounds that the host does not see; answers go with their memory |
 | `audit` | a number and its content | what was passed by reference |
@@ -157,6 +158,14 @@ class Persisted:
         """Read the provider's own forms, by the key of the expanded one."""
         return {k: json.loads(v) for k, v in self._all("written").items() if v is not None}
 
+    def refuse(self, key: str, told: str) -> None:
+        """Keep what the model must be told with the result of a call."""
+        self._set("refused", key, told)
+
+    def refusals(self) -> dict[str, str]:
+        """Read what the model must be told, by the key of the call."""
+        return {k: v for k, v in self._all("refused").items() if v is not None}
+
     def note_own(self, key: str, tool: str) -> None:
         """Keep that a result is our own answer, to a call of some tool."""
         self._set("own", key, tool)
@@ -180,7 +189,7 @@ class Persisted:
             }
             for number, answered in enumerate(rounds)
         ]
-        value = {"rounds": listed, "cut": hidden.cut is not None}
+        value = {"rounds": listed, "cut": hidden.cut is not None, "response": hidden.response_id}
         self._set("hidden", key, json.dumps(value))
 
     def _keep_answer(self, key: str, pieces: Sequence[Piece]) -> str:
@@ -243,9 +252,8 @@ def _hidden(fields: Mapping[str, Any], answers: Mapping[str, str | None]) -> Hid
         )
         for listed in fields["rounds"]
     ]
-    if fields["cut"]:
-        return Hidden(before=tuple(rounds[:-1]), cut=rounds[-1])
-    return Hidden(before=tuple(rounds))
+    cut = rounds.pop() if fields["cut"] else None
+    return Hidden(before=tuple(rounds), cut=cut, response_id=fields.get("response"))
 
 
 def _answer(key: str, answers: Mapping[str, str | None]) -> list[Piece]:

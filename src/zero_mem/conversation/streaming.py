@@ -1,13 +1,17 @@
 """One call of the host whose response is streamed, without I/O.
 
     exchange = StreamedExchange(controller, request, "anthropic")
-    request = exchange.start()
-    while request is not None:
-        for event in upstream(request):
+    upstream = exchange.start()
+    while upstream is not None:
+        for event in events_of(upstream):
             pass_on(exchange.feed(event))
         finished = exchange.finish()
         pass_on(finished.events)
-        request = finished.request
+        upstream = finished.request
+
+The stream of each hidden round is merged into the one that the host gets. What a handle stands
+for is read when the stream reaches it; what was decided is in the store before the host sees
+the end of the turn.
 """
 
 from __future__ import annotations
@@ -18,9 +22,16 @@ from typing import Any, Final
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.server_sent import Event
+from zero_mem.controller.wire.stream_anthropic import AnthropicEditor
+from zero_mem.controller.wire.stream_chat import ChatEditor
+from zero_mem.controller.wire.stream_responses import ResponsesEditor
+from zero_mem.controller.wire.streams import StreamEditor
 from zero_mem.conversation.controller import MemoryController
+from zero_mem.conversation.exchange import MOST_ROUNDS, Call
+from zero_mem.conversation.outputs import Output
+from zero_mem.errors import ZeroMemError
 
-MOST_ROUNDS: Final = 8
+_HANDLE_BEGUN: Final = b"[memo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +61,25 @@ class StreamedExchange:
         rounds: int = MOST_ROUNDS,
     ) -> None:
         self._controller = controller
-        self._request = request
         self._wire_format = wire_format
-        self._rounds = rounds
+        self._call = Call(controller, request, wire_format, rounds)
+        self._editor = _editor(request, wire_format)
+        self._output: Output | None = None
+        self._settled = False
+        self._goes_on = False
+        self.ended = False
+        """True when nothing more is passed on, so that the upstream can be closed."""
 
     def start(self) -> Mapping[str, Any]:
         """Give the request to send upstream."""
-        return self._controller.prepare(self._request, self._wire_format)
+        return self._round()
 
-    @property
-    def ended(self) -> bool:
-        """True when nothing more is passed on, so the upstream can be closed."""
-        return False
+    def _round(self) -> Mapping[str, Any]:
+        prepared = self._call.prepare()
+        self._output = self._controller.open_output()
+        self._editor.begin(self._output)
+        self._settled = self._goes_on = False
+        return prepared
 
     @property
     def visible(self) -> Mapping[str, Any] | None:
@@ -69,19 +87,51 @@ class StreamedExchange:
         return None
 
     def may_block(self, event: Event) -> bool:
-        """Tell whether `feed` may have to read the store for this event.
+        """Tell whether `feed` may use the store for this event.
 
-        An event loop can run all other calls of `feed` itself; `start`, `finish`, `failed`
-        and `interrupted` always belong into a thread.
+        An event loop can run the other calls of `feed` itself; these, and `start`, `finish`,
+        `failed` and `interrupted`, belong into a thread.
         """
-        return False
+        if self._controller.observes or self.ended:
+            return False
+        raw = event.raw
+        return raw is None or _HANDLE_BEGUN in raw or self._busy(event)
+
+    def _busy(self, event: Event) -> bool:
+        return self._editor.holds_back or self._editor.ends(event)
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event of the upstream; give what to pass on now, in order.
 
-        An event that is not edited is given as the same object.
+        An event that is not edited is given as the same object. A failure of the store becomes
+        an error event in the vendor's own form, which ends the exchange.
         """
-        return [event]
+        if self._controller.observes:
+            return [event]
+        if self.ended:
+            return []
+        out: list[Event] = []
+        try:
+            out += self._editor.feed(event)
+            if self._editor.complete and not self._settled:
+                self._settle()
+                out += self._editor.release(swallow=self._goes_on)
+        except ZeroMemError as error:
+            out += self._fail(str(error))
+        return out
+
+    def _settle(self) -> None:
+        """Decide about the whole response, before the host sees that it has ended."""
+        self._settled = True
+        response = self._editor.response()
+        absorbed = self._controller.absorb(response, self._wire_format, output=self._output)
+        visible = self._call.take(response, absorbed, shown_as=self._shown_as(response))
+        self._goes_on = visible is None
+
+    def _shown_as(self, response: Mapping[str, Any]) -> str | None:
+        """Give the id by which the host knows the response, where it is not the provider's."""
+        first = self._editor.first_id if isinstance(self._editor, ResponsesEditor) else None
+        return None if first == response.get("id") else first
 
     def finish(self) -> Finished:
         """Take the end of an upstream stream.
@@ -89,24 +139,79 @@ class StreamedExchange:
         Returns:
             What is still to be passed on, and the next hidden round's request, or None.
         """
-        return Finished()
+        if self._controller.observes or self.ended:
+            return Finished()
+        if not self._settled:
+            return Finished(events=self.interrupted())
+        if not self._goes_on:
+            self.ended = True
+            return Finished()
+        try:
+            return Finished(request=self._round())
+        except ZeroMemError as error:
+            return Finished(events=[*self._fail(str(error)), *self._break_off()])
 
-    def failed(self, status: int | None, body: Any) -> list[Event]:
+    def failed(self, status: int | None, body: Any = None) -> list[Event]:
         """Take the failure of a hidden round's request, when the host already has a stream.
 
         Args:
             status: The status of the answer; None where there was no answer.
-            body: Its body, decoded where it is JSON.
+            body: Its body, decoded where it is JSON: what it says is passed on.
 
         Returns:
             An error event in the vendor's own form.
         """
-        return []
+        if self.ended:
+            return []
+        said = _message_of(body) or "the provider gave no answer"
+        before = "a request that answers the model's memory calls failed"
+        events = self._fail(f"{before} ({status}): {said}" if status else f"{before}: {said}")
+        return events + self._break_off()
 
-    def interrupted(self) -> list[Event]:
+    def interrupted(self, *, passed_on: bool = True) -> list[Event]:
         """Take a stream that broke off, upstream or because the host closed it.
+
+        Args:
+            passed_on: False where the host gets no more, so not even what is returned.
 
         Returns:
             What was held back, as it was.
         """
+        if self._controller.observes or self.ended:
+            return []
+        self.ended = True
+        events = self._editor.flush() if passed_on else []
+        return events + self._break_off()
+
+    def _break_off(self) -> list[Event]:
+        """Keep the turn as far as the host has seen it."""
+        if self._settled and not self._goes_on:
+            return []
+        if self._settled and self._output is not None:  # the next round did not begin
+            self._editor.begin(self._output)
+        self._settled, self._goes_on = True, False
+        response = self._editor.response(partial=True)
+        try:
+            absorbed = self._controller.absorb(response, self._wire_format, output=self._output)
+            self._call.break_off(response, absorbed, shown_as=self._shown_as(response))
+        except ZeroMemError as error:
+            return self._editor.failure(str(error))
         return []
+
+    def _fail(self, message: str) -> list[Event]:
+        self.ended = True
+        return [*self._editor.flush(), *self._editor.failure(message)]
+
+
+def _editor(request: Mapping[str, Any], wire_format: WireFormat) -> StreamEditor:
+    if wire_format == "openai_chat":
+        wanted = request.get("n")
+        return ChatEditor(wanted if isinstance(wanted, int) and wanted > 0 else 1)
+    return ResponsesEditor() if wire_format == "openai_responses" else AnthropicEditor()
+
+
+def _message_of(body: Any) -> str:
+    """Read what an error body says, in whichever vendor's form."""
+    error = body.get("error", body) if isinstance(body, Mapping) else None
+    said = error.get("message") if isinstance(error, Mapping) else None
+    return said if isinstance(said, str) else ""

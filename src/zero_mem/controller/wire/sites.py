@@ -9,7 +9,7 @@ nobody knows) can't be edited at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from zero_mem.controller.messages import Message, Role, ToolCall, WireFormat
@@ -40,15 +40,24 @@ class CallSite:
     tool: str
     arguments: Any
 
+    @property
+    def is_free(self) -> bool:
+        """True where the arguments are free text, and not the text of a JSON value."""
+        return self.path[-1] == "input" and isinstance(self.arguments, str)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A tool's result: its text parts, each at its place; `tool` is "" where no call is known."""
+    """A tool's result: its text parts, each at its place; `tool` is "" where no call is known.
+
+    `path` is that of the whole content.
+    """
 
     call_id: str
     tool: str
     is_error: bool
     parts: tuple[TextSite, ...]
+    path: Path = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +106,24 @@ def splice(value: Any, edits: Mapping[Path, Any]) -> Any:
     return copy
 
 
+def told_first(
+    body: Mapping[str, Any], result: Result, told: str, edits: Mapping[Path, Any]
+) -> dict[Path, Any]:
+    """Put words of ours in front of a result, in whatever else is put in its place."""
+    if result.parts:
+        site = result.parts[0]
+        return {site.path: f"{told}\n{edits.get(site.path, site.text)}"}
+    content: Any = body
+    for step in result.path:
+        if isinstance(content, Mapping) and step not in content:
+            return {}
+        content = content[step]
+    if not isinstance(content, list | tuple):
+        return {result.path: told}
+    kind = "input_text" if result.path[0] == "input" else "text"
+    return {result.path: [{"type": kind, "text": told}, *content]}
+
+
 def steps(request: Mapping[str, Any], wire_format: WireFormat) -> list[Step]:
     """List a request's messages in order: results and turns as sites, the rest neutral."""
     if wire_format == "openai_chat":
@@ -143,12 +170,7 @@ def _paired(found: Iterator[Step]) -> Iterator[Step]:
         if isinstance(step, Turn):
             tools.update((call.call_id, call.tool) for call in step.calls)
         if isinstance(step, Result) and not step.tool:
-            yield Result(
-                call_id=step.call_id,
-                tool=tools.get(step.call_id, ""),
-                is_error=step.is_error,
-                parts=step.parts,
-            )
+            yield replace(step, tool=tools.get(step.call_id, ""))
         else:
             yield step
 
@@ -188,6 +210,7 @@ def _chat(messages: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Step]:
                 tool=string(message.get("name")),
                 is_error=False,
                 parts=text_sites(message.get("content"), ("messages", i, "content")),
+                path=("messages", i, "content"),
             )
         else:
             yield from _said(_role(message), message.get("content"))
@@ -247,6 +270,7 @@ def _item(i: int, item: Mapping[str, Any]) -> Iterator[Step]:
             tool="",
             is_error=False,
             parts=text_sites(item.get("output"), ("input", i, "output")),
+            path=("input", i, "output"),
         )
     elif "role" in item:
         yield from _said(_role(item), item.get("content"))
@@ -294,6 +318,7 @@ def _block_results(content: Any, path: Path) -> Iterator[Result]:
                 tool="",
                 is_error=block.get("is_error") is True,
                 parts=text_sites(block.get("content"), (*path, i, "content")),
+                path=(*path, i, "content"),
             )
 
 
