@@ -78,7 +78,7 @@ def running_proxy(memory: Memory, *urls: str, **options: Any) -> Iterator[Runnin
     """Serve a proxy over an open store until the block ends."""
     proxy = Proxy(memory, Settings(upstreams=upstreams(urls), **options))
     config = uvicorn.Config(
-        proxy.app, lifespan="on", ws="none", access_log=False, log_config=None,
+        proxy.app, lifespan="on", ws="none", proxy_headers=False, access_log=False, log_config=None,
         server_header=False, date_header=False, timeout_graceful_shutdown=5,
     )  # fmt: skip
     server = uvicorn.Server(config)

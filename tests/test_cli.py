@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
     "save", "get", "list", "search", "recall", "read", "update", "touch", "archive", "restore",
     "delete", "purge", "expire", "scrub", "history", "as-of", "rollback", "stats", "why",
-    "duplicates", "configure", "reindex", "export", "import", "replay", "demo",
+    "duplicates", "configure", "reindex", "export", "import", "replay", "proxy", "demo",
 }  # fmt: skip
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}
 RECORD = {

@@ -65,6 +65,7 @@ class StreamedExchange:
         self._call = Call(controller, request, wire_format, rounds)
         self._editor = _editor(request, wire_format)
         self._output: Output | None = None
+        self._visible: Mapping[str, Any] | None = None
         self._settled = False
         self._goes_on = False
         self.ended = False
@@ -83,8 +84,8 @@ class StreamedExchange:
 
     @property
     def visible(self) -> Mapping[str, Any] | None:
-        """The whole response as the host saw it, once `finish` gave no further request."""
-        return None
+        """The whole response as the host sees it; None as long as it is not complete."""
+        return self._visible
 
     def may_block(self, event: Event) -> bool:
         """Tell whether `feed` may use the store for this event.
@@ -127,6 +128,7 @@ class StreamedExchange:
         absorbed = self._controller.absorb(response, self._wire_format, output=self._output)
         visible = self._call.take(response, absorbed, shown_as=self._shown_as(response))
         self._goes_on = visible is None
+        self._visible = visible
 
     def _shown_as(self, response: Mapping[str, Any]) -> str | None:
         """Give the id by which the host knows the response, where it is not the provider's."""

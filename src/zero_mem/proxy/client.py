@@ -32,6 +32,7 @@ class Client:
         self.query: str = scope["query_string"].decode("latin-1")
         self.headers: Headers = list(scope["headers"])
         self.started = False
+        self.ended = False
         self._receive = receive
         self._send = send
 
@@ -103,6 +104,7 @@ class Client:
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last piece. A response without it is cut off, as its source was."""
+        self.ended = True
         await self._send({"type": "http.response.body", "body": data, "more_body": False})
 
     async def respond(self, status: int, headers: Headers, body: bytes) -> None:

@@ -16,8 +16,8 @@ from zero_mem.aio.threads import Threads
 from zero_mem.controller.wire.server_sent import Event, EventReader, event_bytes
 from zero_mem.controller.wire.sites import steps
 from zero_mem.controller.wire.splices import read_json, spliced
-from zero_mem.conversation.clients import Exchange, exchange
 from zero_mem.conversation.controller import MemoryController
+from zero_mem.conversation.exchange import Exchange, exchange
 from zero_mem.conversation.streaming import StreamedExchange
 from zero_mem.errors import LimitReached, StoreUnavailable
 from zero_mem.proxy import threads
@@ -87,6 +87,7 @@ class Opened:
     controller: MemoryController
     first: bytes | None = field(default=None, repr=False)
     taps: list[UsageTap] = field(default_factory=list)
+    marked: bool = False
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -122,6 +123,7 @@ class Opened:
 
     def mark(self, visible: Mapping[str, Any] | None) -> None:
         """Note the answer, so that a later request that repeats it continues the thread."""
+        self.marked = True
         if visible is not None:
             threads.mark(self.space, self.thread, self.asked, visible)
 
@@ -292,7 +294,7 @@ class Offloading:
                 request = await self._round(client, opened, streamed, request)
         finally:
             self._account(opened)
-        if client.started:
+        if not client.ended:
             await client.end()
 
     async def _round(
@@ -320,8 +322,6 @@ class Offloading:
             return None
         finished = await self._run(streamed.finish)
         await _write(client, finished.events)
-        if finished.request is None:
-            await self._run(opened.mark, streamed.visible)
         return finished.request
 
     async def _pass_on(
@@ -332,16 +332,20 @@ class Offloading:
         try:
             async for chunk in answer.chunks():
                 tap.feed(chunk)
-                await self._feed(client, streamed, reader.feed(decode(chunk)))
+                await self._feed(client, opened, streamed, reader.feed(decode(chunk)))
                 if streamed.ended:
                     return
-            await self._feed(client, streamed, reader.close())
+            await self._feed(client, opened, streamed, reader.close())
         except Dropped:
             await _write(client, await self._run(streamed.interrupted))
             raise
 
     async def _feed(
-        self, client: Client, streamed: StreamedExchange, events: Sequence[Event]
+        self,
+        client: Client,
+        opened: Opened,
+        streamed: StreamedExchange,
+        events: Sequence[Event],
     ) -> None:
         shown: list[Event] = []
         for event in events:
@@ -349,6 +353,9 @@ class Offloading:
                 shown += await self._run(streamed.feed, event)
             else:
                 shown += streamed.feed(event)
+        if streamed.visible is not None and not opened.marked:
+            # Before the client sees the end: its next request may come at once.
+            await self._run(opened.mark, streamed.visible)
         await _write(client, shown)
 
     async def _not_streamed(

@@ -71,6 +71,7 @@ def serve(
         proxy.app,
         lifespan="on",
         ws="none",
+        proxy_headers=False,
         access_log=False,
         log_config=None,
         server_header=False,
@@ -90,5 +91,15 @@ def serve(
             await super().shutdown(sockets)
 
     sys.setswitchinterval(_SWITCH)
-    with listening:
-        asyncio.run(Server(config).serve([listening]))
+    with listening, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(Server(config).serve([listening]))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Give the fast event loop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:  # as on Windows
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
