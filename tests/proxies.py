@@ -57,7 +57,8 @@ def send(
     """Send one request to any server and read all that comes."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     try:
-        connection.putrequest(method, path, skip_accept_encoding=True)
+        named = any(name.lower() == "host" for name, _ in fields)
+        connection.putrequest(method, path, skip_host=named, skip_accept_encoding=True)
         for name, value in fields:
             connection.putheader(name, value)
         if body is not None:

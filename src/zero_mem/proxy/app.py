@@ -13,7 +13,7 @@ from zero_mem.memory import Memory
 from zero_mem.proxy.counting import Counter, Counting
 from zero_mem.proxy.forward import Forwarder
 from zero_mem.proxy.ledger import Ledger
-from zero_mem.proxy.live import LivePage
+from zero_mem.proxy.live import ROOT, LivePage
 from zero_mem.proxy.offload import Offloading
 from zero_mem.proxy.settings import Settings
 from zero_mem.proxy.tenants import Tenants
@@ -45,7 +45,9 @@ class Proxy:
             if settings.mode == "offload"
             else None
         )
-        forwarder = Forwarder(settings, self._upstream, tenants, self._ledger, self._offloading)
+        forwarder = Forwarder(
+            settings, self._upstream, tenants, self._ledger, self._offloading, own=ROOT
+        )
         self._page = LivePage(self._ledger, mode=settings.mode, token=settings.page_token)
         self.app = Starlette(
             routes=[*self._page.routes(), Mount("/", forwarder)], lifespan=self._lifespan

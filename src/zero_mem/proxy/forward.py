@@ -33,6 +33,7 @@ class Forwarder:
         tenants: Tells credentials apart.
         ledger: Is handed every call that is over.
         offloading: Edits requests; None where requests are only observed.
+        own: A path below which nothing is passed on, since it is the proxy's.
     """
 
     def __init__(
@@ -42,16 +43,22 @@ class Forwarder:
         tenants: Tenants,
         ledger: Ledger,
         offloading: Offloading | None,
+        *,
+        own: str,
     ) -> None:
         self._settings = settings
         self._upstream = upstream
         self._tenants = tenants
         self._ledger = ledger
         self._offloading = offloading
+        self._own = own
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         client = Client(scope, receive, send)
+        if client.path == self._own or client.path.startswith(f"{self._own}/"):
+            await client.respond(405, [(b"content-length", b"0")], b"")
+            return
         asked = endpoint(client.method, client.path)
         try:
             if asked is None:

@@ -20,16 +20,8 @@ from zero_mem.controller.messages import Message, WireFormat
 from zero_mem.controller.wire.sites import Result, Step, Turn
 from zero_mem.proxy.headers import CONVERSATION, Field, Headers, first, without
 
-_CREDENTIALS: Final = frozenset(
-    {
-        b"authorization",
-        b"proxy-authorization",
-        b"cookie",
-        b"x-api-key",
-        b"api-key",
-        b"x-goog-api-key",
-    }
-)
+_CREDENTIALS: Final = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+_SECRETS: Final = _CREDENTIALS | {b"cookie", b"proxy-authorization"}
 _SESSION_FIELDS: Final = (
     b"x-claude-code-session-id",
     b"session-id",
@@ -70,7 +62,7 @@ def tenant(headers: Headers, secret: bytes) -> str:
 
 def without_credentials(headers: Headers) -> list[Field]:
     """Drop the fields that hold a key."""
-    return without(headers, _CREDENTIALS)
+    return without(headers, _SECRETS)
 
 
 def named_conversation(headers: Headers) -> str | None:
