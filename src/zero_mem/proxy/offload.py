@@ -27,7 +27,7 @@ from zero_mem.proxy.counting import Passed
 from zero_mem.proxy.headers import Field, Headers, first, for_upstream, without
 from zero_mem.proxy.identity import Asked
 from zero_mem.proxy.ledger import Ledger
-from zero_mem.proxy.reach import answers_pass_here, may_call
+from zero_mem.proxy.reach import answers_pass_here, is_complete, may_call
 from zero_mem.proxy.settings import Settings
 from zero_mem.proxy.targets import Endpoint, vendor
 from zero_mem.proxy.tenants import Tenants
@@ -206,6 +206,8 @@ class Offloading:
         except Unreadable as error:
             raise Unedited from error
         wire_format = call.endpoint.wire_format
+        if not is_complete(request, wire_format):
+            raise Unedited
         asked = Asked(
             headers=call.headers,
             request=request,

@@ -6,8 +6,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.sites import LIST_FIELD
 
 _FORCING: Final = frozenset({"tool", "function", "custom", "allowed_tools", "none"})
+
+
+def is_complete(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
+    """Tell whether a request has what every one has; what is wrong the upstream will say."""
+    listed = request.get(LIST_FIELD[wire_format])
+    if wire_format == "openai_responses" and isinstance(listed, str):
+        return bool(listed)
+    return isinstance(listed, list) and all(isinstance(item, dict) for item in listed)
 
 
 def can_offload(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
