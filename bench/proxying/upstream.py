@@ -76,7 +76,7 @@ def _unedited(value: Mapping[str, Any]) -> Any:
     for name in ("system", "instructions"):
         if isinstance(rest.get(name), str):
             rest[name] = rest[name].removesuffix(PREAMBLE).rstrip("\n")
-    rest = {name: field for name, field in rest.items() if field not in ("", None)}
+    rest = {name: field for name, field in rest.items() if field not in ("", None, [])}
     for name in ("messages", "input"):
         if isinstance(rest.get(name), list):
             rest[name] = [_blanked(item) for item in rest[name] if not _is_preamble(item)]

@@ -115,10 +115,12 @@ class MemoryController:
         if self._mode == "observe":
             return request
         hidden = self._persisted.hidden()
-        restored = with_hidden(request, wire_format, hidden.get)
-        collapsing = self._outputs.collapsing(steps(restored, wire_format))
+        restored = with_hidden(request, wire_format, hidden.get) if hidden else request
+        history = steps(restored, wire_format)
+        collapsing = self._outputs.collapsing(history)
         collapsed: Request = splice(restored, collapsing)
-        history = steps(collapsed, wire_format)
+        if collapsing:
+            history = steps(collapsed, wire_format)
         edits: dict[Path, Any] = {**self._insertions.edits(history)}
         for result, told in self._outputs.warnings(history):
             edits.update(told_first(collapsed, result, told, edits))
