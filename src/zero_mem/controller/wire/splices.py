@@ -19,6 +19,8 @@ from zero_mem.controller.wire.server_sent import json_bytes
 
 _BOM: Final = codecs.BOM_UTF8
 _BLANKS: Final = re.compile(r"[ \t\n\r]*")
+_COMMA: Final = re.compile(r"[ \t\n\r]*(?:,[ \t\n\r]*)?")
+_PLAIN_KEY: Final = re.compile(r'"([^"\\]*)"[ \t\n\r]*:[ \t\n\r]*')
 _DECODER: Final = json.JSONDecoder()
 _NEAR: Final = 64
 """Elements of an array that are looked through for the one that a new element is a copy of."""
@@ -101,8 +103,8 @@ def _skip(text: str, at: int) -> int:
 
 def _next(text: str, at: int) -> int:
     """Go from the end of a member to the next one, or to the closing bracket."""
-    at = _skip(text, at)
-    return _skip(text, at + 1) if text[at] == "," else at
+    found = _COMMA.match(text, at)
+    return found.end() if found else at
 
 
 def _end(text: str, at: int) -> int:
@@ -174,6 +176,9 @@ def _repeating(text: str, at: int, before: dict[str, Any], after: Mapping[str, A
 
 def _key(text: str, at: int) -> tuple[str, int]:
     """Read the key at `at` and find its value."""
+    plain = _PLAIN_KEY.match(text, at)
+    if plain is not None:
+        return plain.group(1), plain.end()
     key, end = _DECODER.raw_decode(text, at)
     return key, _skip(text, _skip(text, end) + 1)
 
@@ -254,7 +259,7 @@ def _aligned(before: list[Any], after: Sequence[Any]) -> Iterator[tuple[int | No
 def _kin(old: Any, new: Any) -> bool:
     """Tell whether one is an edited copy of the other: they share a part, or are the same."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        return any(value is new.get(key) and _tells(value) for key, value in old.items())
+        return any(new.get(key) is value and _tells(value) for key, value in old.items())
     if isinstance(old, list) and isinstance(new, list):
         parts = {id(value) for value in old if _tells(value)}
         return any(id(value) in parts for value in new)
