@@ -406,6 +406,7 @@ def test_hidden_rounds_are_summed_in_the_usage_that_the_client_sees(
     assert (row["mode"], row["calls"], row["requests"]) == ("offload", 2, 3)
     assert row["paid"]["cache"]["fresh"] == 300
     assert row["paid"]["tokens"]["prompt"] == 300
+    assert row["receipts"][0].startswith("[memo:1] save (tool_result)")
     assert row["other"]["tokens"]["tool_results"] > row["paid"]["tokens"]["tool_results"]
 
 

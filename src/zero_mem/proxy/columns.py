@@ -113,12 +113,25 @@ def _texts(step: Step) -> Iterator[tuple[Column, str]]:
 
 
 def _result_texts(tool: str, text: str) -> Iterator[tuple[Column, str]]:
+    receipt = _receipt(tool, text)
     if tool in MEMORY_TOOLS:
         yield "memory_reads", text
-        return
-    head, _, quoted = text.partition("\n")
-    if text.startswith("[memo:") and handles.find(head):
-        yield "memory_receipts", head
-        yield "tool_results", quoted
+    elif receipt:
+        yield "memory_receipts", receipt
+        yield "tool_results", text[len(receipt) + 1 :]
     else:
         yield "tool_results", text
+
+
+def _receipt(tool: str, text: str) -> str:
+    """Give the receipt that a result begins with; "" where it is no offloaded one."""
+    head = text.partition("\n")[0]
+    offloaded = tool not in MEMORY_TOOLS and text.startswith("[memo:") and handles.find(head)
+    return head if offloaded else ""
+
+
+def receipts(history: Iterable[Step]) -> list[str]:
+    """List the receipts that stand in a request as it is sent, oldest first."""
+    results = (step for step in history if isinstance(step, Result))
+    found = (_receipt(step.tool, site.text) for step in results for site in step.parts)
+    return list(dict.fromkeys(filter(None, found)))

@@ -23,7 +23,7 @@ from zero_mem.ledger.columns import Usage, usage
 from zero_mem.ledger.prices import DEFAULT_TABLE, Price, PriceTable
 from zero_mem.proxy.accounts import Account, entry, price_of
 from zero_mem.proxy.codings import Unreadable, decoded
-from zero_mem.proxy.columns import Counts, Prompt, count_prompt
+from zero_mem.proxy.columns import Counts, Prompt, count_prompt, receipts
 from zero_mem.proxy.groups import Groups
 from zero_mem.proxy.headers import Headers
 from zero_mem.proxy.identity import Asked, digest
@@ -36,6 +36,10 @@ Mode: TypeAlias = Literal["observe", "offload"]
 
 _FOLLOWED: Final = 1_000
 """Conversations whose last prompt is remembered, to tell what of the next one is unchanged."""
+
+
+_RECEIPTS: Final = 3
+"""Receipts of a conversation that are shown, the newest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class Entry:
     """One call in numbers, and the conversation that it belongs to."""
 
     conversation: str
-    said: Mapping[str, str]
+    said: Mapping[str, Any]
     account: Account
 
 
@@ -133,7 +137,8 @@ class Counting:
         conversation = digest(call.tenant, thread)
         rehearse = call.rehearse and self._groups.began_here(call.tenant, thread, asked)
         followed = self._follow(conversation)
-        sent, other = self._both(call, asked, followed, rehearse=rehearse)
+        went = self._sent(call)
+        sent, other = self._both(went, asked, followed, rehearse=rehearse)
         counted = Counted(tokens=sent.tokens, unchanged=sent.unchanged(followed.sent))
         against = Counted(tokens=other.tokens, unchanged=other.unchanged(followed.other))
         followed.sent, followed.other = sent, other
@@ -146,6 +151,7 @@ class Counting:
                 "mode": "observe" if call.sent is None else "offload",
                 "wire_format": call.wire_format,
                 "model": model,
+                "receipts": [] if went is None else receipts(went[1])[-_RECEIPTS:],
             },
             account=entry(billed(counted, against, rounds), self._price(model), len(rounds)),
         )
@@ -153,20 +159,30 @@ class Counting:
     def close(self) -> None:
         """Do nothing; there is nothing to give back."""
 
+    @staticmethod
+    def _sent(call: Passed) -> tuple[Any, list[Step]] | None:
+        """Read the tools and steps of what was sent instead of the host's request."""
+        if call.sent is None:
+            return None
+        request: Any = read_json(call.sent)
+        return request.get("tools"), steps(request, call.wire_format)
+
     def _both(
-        self, call: Passed, asked: Asked, followed: _Followed, *, rehearse: bool
+        self,
+        went: tuple[Any, list[Step]] | None,
+        asked: Asked,
+        followed: _Followed,
+        *,
+        rehearse: bool,
     ) -> tuple[Prompt, Prompt]:
         """Count the prompt that was sent, and the one of the other way."""
-        tools = asked.request.get("tools")
-        own = count_prompt(tools, asked.history, self._counts)
-        if call.sent is not None:
-            sent: Any = read_json(call.sent)
-            history = steps(sent, call.wire_format)
-            return count_prompt(sent.get("tools"), history, self._counts), own
-        if not rehearse or not can_offload(asked.request, call.wire_format):
+        own = count_prompt(asked.request.get("tools"), asked.history, self._counts)
+        if went is not None:
+            return count_prompt(*went, self._counts), own
+        if not rehearse or not can_offload(asked.request, asked.wire_format):
             return own, own
         rehearsed = self._rehearsed(asked.history, followed)
-        ours = [*asked.request["tools"], *memory_definitions(call.wire_format)]
+        ours = [*asked.request["tools"], *memory_definitions(asked.wire_format)]
         return own, count_prompt(ours, rehearsed, self._counts)
 
     def _rehearsed(self, history: Sequence[Step], followed: _Followed) -> list[Step]:

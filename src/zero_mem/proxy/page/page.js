@@ -21,7 +21,7 @@ const TEXTS = {
     observe_text: "The decisions of the mode offload, rehearsed on these calls; the reads that a model would make of its memory are not in it. Nothing was changed.",
     prices: (d) => `Prices of ${d}, US dollars.`, unpriced: (n) => ` ${n} calls of models without a price are in no cost.`,
     estimated: (n) => ` ${n} calls had no usage from the provider and are estimates.`, left_out: (n) => ` ${n} calls could not be counted.`,
-    began: "began", last: "last call", requests: "requests", change: "difference",
+    began: "began", last: "last call", receipts: "last receipts", requests: "requests", change: "difference",
     system: "system prompt", tool_definitions: "tool definitions", our_definitions: "memory definitions",
     conversation: "conversation", tool_control: "tool calls", tool_results: "tool results",
     memory_receipts: "receipts", memory_reads: "memory reads",
@@ -48,7 +48,7 @@ const TEXTS = {
     observe_text: "在这些调用上演练卸载模式的决定；模型会做的记忆读取不在其中。没有改动任何内容。",
     prices: (d) => `价格日期 ${d}，美元。`, unpriced: (n) => ` ${n} 次调用的模型没有价格，不计入费用。`,
     estimated: (n) => ` ${n} 次调用没有服务商的用量，为估计值。`, left_out: (n) => ` ${n} 次调用未能计数。`,
-    began: "开始", last: "最近调用", requests: "请求", change: "差别",
+    began: "开始", last: "最近调用", receipts: "最近回执", requests: "请求", change: "差别",
     system: "系统提示", tool_definitions: "工具定义", our_definitions: "记忆工具定义",
     conversation: "对话", tool_control: "工具调用", tool_results: "工具结果",
     memory_receipts: "回执", memory_reads: "记忆读取",
@@ -65,7 +65,7 @@ const t = (name, ...given) => {
   return typeof text === "function" ? text(...given) : text;
 };
 const number = (value) => new Intl.NumberFormat(language, { notation: value >= 1e6 ? "compact" : "standard", maximumFractionDigits: 1 }).format(value);
-const money = (value) => value === undefined ? "–" : "$" + value.toLocaleString(language, { minimumFractionDigits: 2, maximumFractionDigits: Math.abs(value) < 0.1 ? 5 : 2 });
+const money = (value) => value === undefined ? "–" : "$" + value.toLocaleString(language, { minimumFractionDigits: 2, maximumFractionDigits: Math.abs(value) < 1 ? 4 : 2 });
 const percent = (share) => new Intl.NumberFormat(language, { style: "percent", maximumFractionDigits: 1 }).format(share);
 const moment = (seconds) => new Date(seconds * 1000).toLocaleString(language, { dateStyle: "short", timeStyle: "medium" });
 
@@ -167,6 +167,7 @@ function showRows(rows) {
       cell(money(account.paid.cost && account.paid.cost.total), t("paid")),
       cell((share > 0 ? "−" : share < 0 ? "+" : "") + percent(Math.abs(share)), t(account.mode === "offload" ? "without" : "would"), share > 0 ? "good-text" : share < 0 ? "bad-text" : ""),
     );
+    if (account.receipts && account.receipts.length) row.append(made("p", `${t("receipts")}: ${account.receipts.join("  ")}`, "receipts"));
     return row;
   }));
 }
