@@ -65,7 +65,10 @@ def _chat(events: list[Event]) -> dict[str, Any]:
     for chunk in chunks:
         usage = chunk.get("usage") or usage
         for part in chunk["choices"]:
-            new = {"message": {"content": None, "tool_calls": []}, "finish_reason": None}
+            new: dict[str, Any] = {
+                "message": {"content": None, "tool_calls": []},
+                "finish_reason": None,
+            }
             choice = choices.setdefault(part["index"], {"index": part["index"], **new})
             assert choice["finish_reason"] is None
             choice["finish_reason"] = part["finish_reason"]
@@ -117,8 +120,8 @@ def _responses(events: list[Event]) -> dict[str, Any]:
         elif kind == "response.output_item.done":
             items[place[0]] = each["item"]
         elif kind.endswith(".done") and "part" not in each:
-            (whole,) = (each[k] for k in ("text", "arguments", "input") if k in each)
-            assert texts.get(place, "") == whole
+            (said,) = (each[k] for k in ("text", "arguments", "input") if k in each)
+            assert texts.get(place, "") == said
         elif kind.endswith("part.done"):
             assert texts.get(place, "") == each["part"]["text"]
     whole: dict[str, Any] = data[-1]["response"]

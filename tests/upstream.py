@@ -85,7 +85,9 @@ def _anthropic(body: Body, cut: Cut) -> Iterator[Event]:
 def _block(block: Body, cut: Cut) -> tuple[Body, list[Body]]:
     kind = block["type"]
     if kind == "text":
-        return {**block, "text": ""}, [{"type": "text_delta", "text": t} for t in cut(block["text"])]
+        return {**block, "text": ""}, [
+            {"type": "text_delta", "text": t} for t in cut(block["text"])
+        ]
     if kind == "thinking":
         deltas = [{"type": "thinking_delta", "thinking": t} for t in cut(block["thinking"])]
         signed = {"type": "signature_delta", "signature": block["signature"]}
@@ -175,67 +177,70 @@ def _responses(body: Body, cut: Cut) -> Iterator[Event]:
 # The server
 
 
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    served: Upstream
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.loads(raw)
+        self.served.raw.append(raw)
+        self.served.requests.append(body)
+        self.served.headers.append({k.lower(): v for k, v in self.headers.items()})
+        self.served.paths.append(self.path)
+        step = self.served.script.pop(0)
+        if callable(step):
+            step = step(body)
+        if isinstance(step, Sent):
+            self._stream(step)
+        elif isinstance(step, dict) and body.get("stream"):
+            sent = stream_bytes(_format(self.path), step, self.served.cut)
+            self._stream(Sent(chunks=[sent[at : at + 700] for at in range(0, len(sent), 700)]))
+        else:
+            self._whole(*(step if isinstance(step, tuple) else (200, step)))
+
+    def _whole(self, status: int, answer: Any) -> None:
+        sent = json.dumps(answer).encode()
+        self.send_response(status)
+        self._common("application/json")
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def _common(self, media_type: str) -> None:
+        self.send_header("Content-Type", media_type)
+        self.send_header("x-request-id", f"req-{len(self.served.requests)}")
+        self.send_header("request-id", f"req-{len(self.served.requests)}")
+
+    def _stream(self, sent: Sent) -> None:
+        self.send_response(200)
+        self._common("text/event-stream; charset=utf-8")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for chunk in sent.chunks:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                self.wfile.flush()
+            if sent.hold is not None:
+                sent.hold.wait(30)
+            if not sent.breaks:
+                self.wfile.write(b"0\r\n\r\n")
+        except OSError:
+            self.close_connection = True  # the client has gone
+        self.close_connection = self.close_connection or sent.breaks
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
 @contextmanager
 def upstream() -> Iterator[Upstream]:
     """Serve on a free port of loopback until the block ends."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.loads(raw)
-            served.raw.append(raw)
-            served.requests.append(body)
-            served.headers.append({k.lower(): v for k, v in self.headers.items()})
-            served.paths.append(self.path)
-            step = served.script.pop(0)
-            if callable(step):
-                step = step(body)
-            if isinstance(step, Sent):
-                self._stream(step)
-            elif isinstance(step, dict) and body.get("stream"):
-                sent = stream_bytes(_format(self.path), step, served.cut)
-                self._stream(Sent(chunks=[sent[at : at + 700] for at in range(0, len(sent), 700)]))
-            else:
-                self._whole(*(step if isinstance(step, tuple) else (200, step)))
-
-        def _whole(self, status: int, answer: Any) -> None:
-            sent = json.dumps(answer).encode()
-            self.send_response(status)
-            self._common("application/json")
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
-
-        def _common(self, media_type: str) -> None:
-            self.send_header("Content-Type", media_type)
-            self.send_header("x-request-id", f"req-{len(served.requests)}")
-            self.send_header("request-id", f"req-{len(served.requests)}")
-
-        def _stream(self, sent: Sent) -> None:
-            self.send_response(200)
-            self._common("text/event-stream; charset=utf-8")
-            self.send_header("Transfer-Encoding", "chunked")
-            self.end_headers()
-            try:
-                for chunk in sent.chunks:
-                    self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
-                    self.wfile.flush()
-                if sent.hold is not None:
-                    sent.hold.wait(30)
-                if not sent.breaks:
-                    self.wfile.write(b"0\r\n\r\n")
-            except OSError:
-                pass  # the client has gone
-            self.close_connection = self.close_connection or sent.breaks
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    handler = type("Handler", (_Handler,), {})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     served = Upstream(url=f"http://127.0.0.1:{server.server_port}")
+    handler.served = served  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -53,10 +53,11 @@ class TextFragments:
 
     def feed(self, fragment: str) -> str:
         """Take a fragment; give what is settled with it."""
-        text = self.held + fragment
+        self.held = text = self.held + fragment
         cut = handles.undecided(text)
+        out = self._expansion.text(text[:cut])
         self.held = text[cut:]
-        return self._expansion.text(text[:cut])
+        return out
 
     def close(self) -> str:
         """Give what is held back, as it is."""

@@ -10,17 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zero_mem import handles
 from zero_mem.controller.wire.draft import json_text
-from zero_mem.errors import InvalidInput, ZeroMemError
+from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.handles import Handle, Reference
 from zero_mem.recall.select import resolve_pointer
 from zero_mem.types import Blob, Body, Json
 
 Resolve: TypeAlias = Callable[[Reference], Body]
-"""Gives the body that a reference names, or raises a ZeroMemError that says why not."""
+"""Gives the body that a reference names, or raises one of UNRESOLVED that says why not."""
+
+UNRESOLVED: Final = (InvalidInput, NotAllowed, NotFound)
+"""What is wrong with a handle; any other error is one of the store, and decides nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +77,7 @@ class Expansion:
             return self.text(text)
         try:
             values = [self._value(reference) for reference in whole.references]
-        except ZeroMemError as error:
+        except UNRESOLVED as error:
             self.refused.append(str(error))
             return text
         self.used += whole.references
@@ -98,7 +101,7 @@ class Expansion:
         """Give the text that a handle of a text stands for; itself where it is refused."""
         try:
             values = [value_of(self.resolve(r), r.pointer) for r in handle.references]
-        except ZeroMemError as error:
+        except UNRESOLVED as error:
             self.refused.append(str(error))
             return text[handle.start : handle.end]
         self.used += handle.references

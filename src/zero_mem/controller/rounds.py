@@ -16,7 +16,7 @@ from typing import Any
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.places import answer_items
-from zero_mem.controller.wire.sites import LIST_FIELD, Turn, items_of, steps
+from zero_mem.controller.wire.sites import LIST_FIELD, Turn, is_result, items_of, steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +134,19 @@ def with_hidden(
     return {**request, LIST_FIELD[wire_format]: [*items, *given[at:]]}
 
 
-def response_key(response_id: Any) -> str:
-    """Name a turn that stays on the server, by the id of its response."""
-    return content_key("response", response_id)
+def response_key(name: Any) -> str:
+    """Name a turn that stays on the server, by the id of its response or of a call in it."""
+    return content_key("response", name)
 
 
 def _continued(
     request: Mapping[str, Any], wire_format: WireFormat, find: Callable[[str], Hidden | None]
 ) -> Mapping[str, Any]:
     """Add our answers to a turn that the provider keeps, so that each call has its result."""
-    previous = request.get("previous_response_id")
-    hidden = find(response_key(previous)) if previous else None
+    named = [request.get("previous_response_id")]
+    if request.get("conversation"):
+        named = [item.get("call_id") for item in items_of(request, wire_format) if is_result(item)]
+    hidden = next((h for name in named if name and (h := find(response_key(name)))), None)
     if hidden is None:
         return request
     continued = dict(request)

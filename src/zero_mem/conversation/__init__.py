@@ -6,5 +6,13 @@ from zero_mem.controller.references import ReferencePolicy
 from zero_mem.conversation.clients import with_memory
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.outputs import Absorbed
+from zero_mem.conversation.streaming import Finished, StreamedExchange
 
-__all__ = ["Absorbed", "MemoryController", "ReferencePolicy", "with_memory"]
+__all__ = [
+    "Absorbed",
+    "Finished",
+    "MemoryController",
+    "ReferencePolicy",
+    "StreamedExchange",
+    "with_memory",
+]

@@ -11,6 +11,7 @@ decided is in the store: a restart, another process or a replay gives the same b
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -19,7 +20,7 @@ from zero_mem.controller.core import MAX_EXTRACT
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import Hidden, response_key, text_of, turn_keys, with_hidden
-from zero_mem.controller.wire.places import input_schemas, with_memory
+from zero_mem.controller.wire.places import answer_schema, input_schemas, with_memory
 from zero_mem.controller.wire.sites import (
     Path,
     Turn,
@@ -74,7 +75,9 @@ class MemoryController:
         self._tools = MemoryTools(space, self._persisted)
         self._mode = mode
         self._offers_tools = recall_reachable
+        self._lock = threading.RLock()
         self._schemas: Mapping[str, Any] = {}
+        self._answer_schema: Any = None
         self._insertions = Insertions(
             self._persisted,
             space.memory.tokenizer,
@@ -114,6 +117,22 @@ class MemoryController:
         """
         if self._mode == "observe":
             return request
+        with self._lock:
+            return self._prepared(request, wire_format)
+
+    def begin(self, request: Request, wire_format: WireFormat) -> tuple[Request, Output]:
+        """Prepare a request, and begin with the response to it.
+
+        Calls that overlap in one conversation are kept apart by the second part, which goes
+        to `absorb`.
+        """
+        with self._lock:
+            return self.prepare(request, wire_format), self._open_output()
+
+    def _open_output(self) -> Output:
+        return self._outputs.open(self._schemas, self._answer_schema)
+
+    def _prepared(self, request: Request, wire_format: WireFormat) -> Request:
         hidden = self._persisted.hidden()
         restored = with_hidden(request, wire_format, hidden.get) if hidden else request
         history = steps(restored, wire_format)
@@ -125,7 +144,7 @@ class MemoryController:
         for result, told in self._outputs.warnings(history):
             edits.update(told_first(collapsed, result, told, edits))
         prepared: Request = splice(collapsed, edits)
-        self._schemas = input_schemas(request)
+        self._schemas, self._answer_schema = input_schemas(request), answer_schema(request)
         return with_memory(prepared, wire_format) if self._offers_tools else prepared
 
     def keep(self, request: Request, wire_format: WireFormat) -> None:
@@ -148,20 +167,23 @@ class MemoryController:
         """True where every request and response goes on as it is."""
         return self._mode == "observe"
 
-    def open_output(self) -> Output:
-        """Begin with the stream that answers the request which was prepared last."""
-        return self._outputs.open(self._schemas)
-
     def absorb(
-        self, response: Request, wire_format: WireFormat, *, output: Output | None = None
+        self,
+        response: Request,
+        wire_format: WireFormat,
+        *,
+        output: Output | None = None,
+        streamed: bool = False,
     ) -> Absorbed:
         """Expand what the model wrote by reference, and answer its memory calls.
 
         Args:
             response: The decoded body of a complete response; it is not changed.
             wire_format: As in `prepare`.
-            output: As `open_output` gave it, where the response was streamed: the host has
-                seen its calls, so those that can't be resolved are not refused any more.
+            output: As `begin` gave it; without it, the response answers the request that
+                was prepared last.
+            streamed: True where the host has seen the calls already, so that those which
+                can't be resolved are not refused any more.
 
         Returns:
             The response for the host, and the answers to the calls it must not run.
@@ -171,8 +193,8 @@ class MemoryController:
         return self._outputs.absorb(
             response,
             response_turns(response, wire_format),
-            output or self.open_output(),
-            streamed=output is not None,
+            output or self._open_output(),
+            streamed=streamed,
         )
 
     def run_memory_call(self, name: str, arguments: Any) -> str:
@@ -241,5 +263,10 @@ class MemoryController:
         visible = response_turns(response, wire_format)[:1]
         keys, _ = turn_keys([*turns, *visible])
         self._persisted.hide(keys[-1], hidden)
-        if wire_format == "openai_responses":
-            self._persisted.hide(response_key(response.get("id")), hidden)
+        if wire_format != "openai_responses":
+            return
+        names = [response.get("id")]
+        if request.get("conversation"):
+            names = [call.call_id for turn in visible for call in turn.calls]
+        for name in names:
+            self._persisted.hide(response_key(name), hidden)

@@ -16,7 +16,7 @@ from zero_mem.controller.wire.places import (
 )
 from zero_mem.controller.wire.sites import response_turns
 from zero_mem.conversation.controller import MemoryController
-from zero_mem.conversation.outputs import Absorbed
+from zero_mem.conversation.outputs import Absorbed, Output
 from zero_mem.errors import LimitReached
 
 Body: TypeAlias = Mapping[str, Any]
@@ -38,8 +38,9 @@ def exchange(
     """
     call = Call(controller, request, wire_format, rounds)
     while True:
-        response = yield call.prepare()
-        absorbed = controller.absorb(response, wire_format)
+        prepared, output = call.begin()
+        response = yield prepared
+        absorbed = controller.absorb(response, wire_format, output=output)
         visible = call.take(response, absorbed)
         if visible is not None:
             return visible
@@ -67,8 +68,8 @@ class Call:
         self._shown: list[Body] = []
         self.usage: Any = None
 
-    def prepare(self) -> Body:
-        """Give the request of the next round.
+    def begin(self) -> tuple[Body, Output]:
+        """Give the request of the next round, and what its response begins with.
 
         Raises:
             LimitReached: There were as many rounds as are allowed.
@@ -77,7 +78,7 @@ class Call:
             message = f"the model used its memory in {self._rounds} rounds and gave no answer"
             raise LimitReached(message)
         self._sent += 1
-        return self._controller.prepare(self._current, self._wire_format)
+        return self._controller.begin(self._current, self._wire_format)
 
     def take(
         self, response: Body, absorbed: Absorbed, *, shown_as: str | None = None

@@ -114,17 +114,19 @@ class Outputs:
                     found.append((step, told))
         return found
 
-    def open(self, schemas: Mapping[str, Any]) -> Output:
+    def open(self, schemas: Mapping[str, Any], answer_schema: Any) -> Output:
         """Begin with the response to the request that was prepared last.
 
         Args:
             schemas: The schema of each tool's arguments.
+            answer_schema: That of an answer which is JSON; None where answers are text.
         """
         return Output(
             space=self._space,
             policy=self._policy,
             shown=self._persisted.shown(),
             schemas=schemas,
+            answer_schema=answer_schema,
             seen=self._seen.copy(),
             calls=self._calls.copy(),
             answers_calls=self._tools is not None,
@@ -213,12 +215,18 @@ class Outputs:
 
     def _absorb_text(self, site: TextSite, output: Output, decided: _Decided) -> None:
         expansion = output.expansion(None)
-        expanded = expansion.text(site.text)
+        is_text = output.answer_schema is None
+        if is_text:
+            expanded = expansion.text(site.text)
+        else:
+            places = text_places(_arguments(site.text), output.answer_schema)
+            expansion.places = frozenset(places)
+            expanded = expand_json(site.text, expansion, output.answer_schema)
         key = _numbered(_text_key(expanded), output.seen)
         if expanded != site.text:
             decided.edits[site.path] = expanded
             self._persisted.expanded(key, {"written": site.text})
-            self._passed("", site.text, expansion, output, is_text=True)
+            self._passed("", site.text, expansion, output, is_text=is_text)
 
     def _count_claims(self, text: str, decided: _Decided) -> None:
         named = claims(text)
@@ -254,6 +262,7 @@ class Output:
         policy: What may be passed where.
         shown: The memories whose handles were shown when the response began.
         schemas: The schema of each tool's arguments.
+        answer_schema: That of an answer which is JSON; None where answers are text.
         seen: How often each output was seen in the history, as the host has it.
         calls: How often each call was, as the model wrote it.
         answers_calls: False where the model was offered no memory tools.
@@ -263,6 +272,7 @@ class Output:
     policy: ReferencePolicy
     shown: Mapping[str, str | None]
     schemas: Mapping[str, Any]
+    answer_schema: Any
     seen: Counter[str]
     calls: Counter[str]
     answers_calls: bool
@@ -273,8 +283,11 @@ class Output:
         return self.answers_calls and tool in MEMORY_TOOLS
 
     def text(self) -> Fragments:
-        """Expand a text for the user as it comes in."""
-        return TextFragments(self.expansion(None))
+        """Expand a text for the user as it comes in; JSON, where that was asked for, stays JSON."""
+        expansion = self.expansion(None)
+        if self.answer_schema is None:
+            return TextFragments(expansion)
+        return JsonFragments(expansion, self.answer_schema)
 
     def arguments(self, tool: str, *, free: bool = False) -> Fragments:
         """Expand the arguments of a call as they come in: JSON, or free text."""

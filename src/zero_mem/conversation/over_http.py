@@ -113,7 +113,7 @@ Steps: TypeAlias = Generator[Step, Any, None]
 
 @dataclass(slots=True)
 class Suspended:
-    """A call whose hidden round failed: the host's retry goes on with that round."""
+    """A call of which a round failed: the host's retry goes on with that round."""
 
     run: Exchange
     prepared: Body
@@ -164,10 +164,11 @@ class Served:
         else:
             run, prepared = suspended.run, suspended.prepared
         while True:
+            self.suspended = Suspended(run, prepared)
             response = yield from self._json(head or (yield Send(body=prepared)))
             if response is None:
-                self.suspended = Suspended(run, prepared)
                 return
+            self.suspended = None
             done, value = yield from _done(partial(_step, run, response))
             if done:
                 yield Give() if value is response else Give(content=json_bytes(value))

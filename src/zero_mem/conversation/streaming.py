@@ -28,7 +28,7 @@ from zero_mem.controller.wire.stream_responses import ResponsesEditor
 from zero_mem.controller.wire.streams import StreamEditor
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.exchange import MOST_ROUNDS, Call
-from zero_mem.conversation.outputs import Output
+from zero_mem.conversation.outputs import Absorbed, Output
 from zero_mem.errors import ZeroMemError
 
 _HANDLE_BEGUN: Final = b"[memo"
@@ -61,6 +61,7 @@ class StreamedExchange:
         rounds: int = MOST_ROUNDS,
     ) -> None:
         self._controller = controller
+        self._request = request
         self._wire_format = wire_format
         self._call = Call(controller, request, wire_format, rounds)
         self._editor = _editor(request, wire_format)
@@ -73,11 +74,10 @@ class StreamedExchange:
 
     def start(self) -> Mapping[str, Any]:
         """Give the request to send upstream."""
-        return self._round()
+        return self._request if self._controller.observes else self._round()
 
     def _round(self) -> Mapping[str, Any]:
-        prepared = self._call.prepare()
-        self._output = self._controller.open_output()
+        prepared, self._output = self._call.begin()
         self._editor.begin(self._output)
         self._settled = self._goes_on = False
         return prepared
@@ -125,10 +125,15 @@ class StreamedExchange:
         """Decide about the whole response, before the host sees that it has ended."""
         self._settled = True
         response = self._editor.response()
-        absorbed = self._controller.absorb(response, self._wire_format, output=self._output)
+        absorbed = self._absorbed(response)
         visible = self._call.take(response, absorbed, shown_as=self._shown_as(response))
         self._goes_on = visible is None
         self._visible = visible
+
+    def _absorbed(self, response: Mapping[str, Any]) -> Absorbed:
+        return self._controller.absorb(
+            response, self._wire_format, output=self._output, streamed=True
+        )
 
     def _shown_as(self, response: Mapping[str, Any]) -> str | None:
         """Give the id by which the host knows the response, where it is not the provider's."""
@@ -194,7 +199,7 @@ class StreamedExchange:
         self._settled, self._goes_on = True, False
         response = self._editor.response(partial=True)
         try:
-            absorbed = self._controller.absorb(response, self._wire_format, output=self._output)
+            absorbed = self._absorbed(response)
             self._call.break_off(response, absorbed, shown_as=self._shown_as(response))
         except ZeroMemError as error:
             return self._editor.failure(str(error))

@@ -99,7 +99,7 @@ class _Calls:
         return _Call(request=request, content=content, served=made, steps=steps, digest=digest)
 
     def end(self, call: _Call) -> None:
-        """Keep a call whose hidden round failed, for the client's own retry."""
+        """Keep a call of which a round failed, for the client's own retry."""
         if call.served.suspended is None:
             return
         self._suspended[call.digest] = call.served.suspended
@@ -189,12 +189,13 @@ class _Transport:
         if call is None:
             return self._inner.send(request, stream=True)
         driver = _Driver(self._library, self._inner, call)
-        give = driver.until_given()
+        try:
+            give = driver.until_given()
+        finally:
+            self._calls.end(call)
         if give.streams:
             stream = type("MemoryStream", (_Stream, self._library.SyncByteStream), {})
             return call.given(self._library, give, stream(driver))
-        next(call.steps, None)
-        self._calls.end(call)
         return call.given(self._library, give)
 
     def close(self) -> None:
@@ -285,12 +286,13 @@ class _AsyncTransport:
         if call is None:
             return await self._inner.send(request, stream=True)
         driver = _AsyncDriver(self._library, self._inner, call)
-        give = await driver.until_given()
+        try:
+            give = await driver.until_given()
+        finally:
+            self._calls.end(call)
         if give.streams:
             stream = type("MemoryStream", (_AsyncStream, self._library.AsyncByteStream), {})
             return call.given(self._library, give, stream(driver))
-        next(call.steps, None)
-        self._calls.end(call)
         return call.given(self._library, give)
 
     async def aclose(self) -> None:

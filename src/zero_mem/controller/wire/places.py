@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from zero_mem.controller.definitions import PREAMBLE, memory_definitions
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import LIST_FIELD, items_of
 
 Body = Mapping[str, Any]
@@ -58,6 +59,22 @@ def input_schemas(request: Body) -> dict[str, Any]:
             shape = inside if isinstance(inside, Mapping) else tool
             schemas[tool_name(tool)] = shape.get("parameters") or shape.get("input_schema")
     return schemas
+
+
+def answer_schema(request: Body) -> Any:
+    """Give the schema of an answer that is asked for as JSON: {} for any, None for text."""
+    text, output = request.get("text"), request.get("output_config")
+    for asked in (
+        request.get("response_format"),
+        text.get("format") if isinstance(text, Mapping) else None,
+        output.get("format") if isinstance(output, Mapping) else None,
+        request.get("output_format"),
+    ):
+        if isinstance(asked, Mapping) and asked.get("type") in ("json_schema", "json_object"):
+            inside = asked.get("json_schema")
+            schema = (inside if isinstance(inside, Mapping) else asked).get("schema")
+            return schema if isinstance(schema, Mapping) else {}
+    return None
 
 
 def _with_system_message(messages: list[Any]) -> list[Any]:
@@ -139,7 +156,9 @@ def without_calls(
     items = [
         item
         for item in response[field]
-        if item.get("type") not in kinds or item.get(name) not in call_ids
+        if not isinstance(item, Mapping)
+        or item.get("type") not in kinds
+        or string(item.get(name)) not in call_ids
     ]
     return {**response, field: items}
 
@@ -148,11 +167,15 @@ def _choice_without(choice: Any, call_ids: Collection[str]) -> Any:
     message = choice.get("message") if isinstance(choice, Mapping) else None
     if not isinstance(message, Mapping) or not message.get("tool_calls"):
         return choice
-    kept = [call for call in message["tool_calls"] if call.get("id") not in call_ids]
+    kept = [call for call in message["tool_calls"] if _id_of(call) not in call_ids]
     shown = {**choice, "message": {**message, "tool_calls": kept}}
     if not kept and choice.get("finish_reason") == "tool_calls":
         shown["finish_reason"] = "stop"
     return shown
+
+
+def _id_of(call: Any) -> str:
+    return string(call.get("id")) if isinstance(call, Mapping) else ""
 
 
 ROUND_BREAK: Final = "\n\n"

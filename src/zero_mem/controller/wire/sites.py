@@ -263,8 +263,13 @@ def _is_produced(item: Mapping[str, Any]) -> bool:
     return kind in _ITEMS_PRODUCED or kind.endswith("_call")
 
 
+def is_result(item: Any) -> bool:
+    """Tell whether an item of the Responses API is the result of a call."""
+    return isinstance(item, Mapping) and string(item.get("type")) in _ITEM_RESULTS
+
+
 def _item(i: int, item: Mapping[str, Any]) -> Iterator[Step]:
-    if string(item.get("type")) in _ITEM_RESULTS:
+    if is_result(item):
         yield Result(
             call_id=string(item.get("call_id")),
             tool="",

@@ -10,32 +10,55 @@ from typing import Any
 from zero_mem.controller.rounds import summed
 from zero_mem.controller.wire.draft import json_text, string
 from zero_mem.controller.wire.server_sent import Event
-from zero_mem.controller.wire.streams import Passage, StreamEditor, accumulate, edited
+from zero_mem.controller.wire.streams import (
+    Passage,
+    StreamEditor,
+    edited,
+    fields_of,
+    place_of,
+)
 
 Data = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class _Block:
-    """A content block: the provider's own form, and where the host sees it (None: nowhere)."""
+    """A content block: the provider's own form, and where the host sees it (None: nowhere).
+
+    `own` is the block as it began, with what came since in `parts`, by the field that it adds to.
+    """
 
     own: dict[str, Any]
     shown_at: int | None
     passage: Passage | None = None
-    json: str = ""
+    parts: dict[str, list[str]] = field(default_factory=dict)
     stopped: bool = False
 
     @property
     def is_call(self) -> bool:
         return self.own.get("type") == "tool_use"
 
+    def add(self, delta: Data) -> None:
+        """Add a delta's fields to those of the block."""
+        for name, value in delta.items():
+            if name == "type":
+                continue
+            if name == "citation":
+                self.own["citations"] = [*(self.own.get("citations") or ()), value]
+            elif isinstance(value, str) and name != "signature":  # that one comes whole
+                self.parts.setdefault(name, []).append(value)
+            else:
+                self.own[name] = value
+
     def complete(self) -> dict[str, Any]:
-        if not self.json:
-            return self.own
+        """Give the block as it stands in a whole response."""
+        texts = {name: "".join(parts) for name, parts in self.parts.items()}
+        written = texts.pop("partial_json", "")
+        own = {**self.own, **{k: string(self.own.get(k)) + text for k, text in texts.items()}}
         try:
-            return {**self.own, "input": json.loads(self.json)}
+            return {**own, "input": json.loads(written)} if written else own
         except (ValueError, RecursionError):
-            return self.own
+            return own
 
 
 @dataclass(slots=True)
@@ -86,17 +109,15 @@ class AnthropicEditor(StreamEditor):
         return [event]
 
     def _start(self, event: Event, data: Data) -> list[Event]:
-        message = data.get("message")
-        self._round.message = dict(message) if isinstance(message, Mapping) else {}
+        self._round.message = fields_of(data.get("message"))
         return [event] if self.rounds == 1 else []
 
     def _start_block(self, event: Event, data: Data) -> list[Event]:
-        given = data.get("content_block")
-        own = dict(given) if isinstance(given, Mapping) else {}
+        own = fields_of(data.get("content_block"))
         tool = string(own.get("name"))
         is_ours = own.get("type") == "tool_use" and self._expander.is_ours(tool)
         block = _Block(own=own, shown_at=None if is_ours else self._next)
-        self._round.blocks[data.get("index", 0)] = block
+        self._round.blocks[place_of(data)] = block
         if is_ours:
             return []
         self._next += 1
@@ -122,7 +143,7 @@ class AnthropicEditor(StreamEditor):
         return edited(event, index=block.shown_at, content_block={**block.own, name: shown})
 
     def _delta(self, event: Event, data: Data) -> list[Event]:
-        block = self._round.blocks.get(data.get("index", 0))
+        block = self._round.blocks.get(place_of(data))
         delta = data.get("delta")
         if block is None or not isinstance(delta, Mapping):
             return [event]
@@ -131,15 +152,12 @@ class AnthropicEditor(StreamEditor):
             return self._pass(event, block, delta, "partial_json")
         if kind == "text_delta" and block.own.get("type") == "text":
             return self._pass(event, block, delta, "text")
-        _add(block.own, delta)
+        block.add(delta)
         return [] if block.shown_at is None else [edited(event, index=block.shown_at)]
 
     def _pass(self, event: Event, block: _Block, delta: Data, name: str) -> list[Event]:
+        block.add(delta)
         fragment = string(delta.get(name))
-        if name == "text":
-            block.own["text"] = string(block.own.get("text")) + fragment
-        else:
-            block.json += fragment
         if block.shown_at is None:
             return []
         shown = fragment if block.passage is None else block.passage.feed(fragment)
@@ -150,7 +168,7 @@ class AnthropicEditor(StreamEditor):
         return [edited(event, index=block.shown_at, delta={**delta, name: shown})]
 
     def _stop_block(self, event: Event, data: Data) -> list[Event]:
-        block = self._round.blocks.get(data.get("index", 0))
+        block = self._round.blocks.get(place_of(data))
         if block is None:
             return [event]
         block.stopped = True
@@ -177,11 +195,11 @@ class AnthropicEditor(StreamEditor):
 
     def _message_delta(self, event: Event, data: Data) -> list[Event]:
         message = self._round.message
-        delta, usage = data.get("delta"), data.get("usage")
-        message.update(delta if isinstance(delta, Mapping) else {})
+        message.update(fields_of(data.get("delta")))
+        usage = data.get("usage")
         if isinstance(usage, Mapping):
             given = {name: value for name, value in usage.items() if value is not None}
-            message["usage"] = {**(message.get("usage") or {}), **given}
+            message["usage"] = {**fields_of(message.get("usage")), **given}
             if self.usage is not None:
                 event = edited(event, usage=self._total(usage, message["usage"]))
         if self.complete or message.get("stop_reason") is None:
@@ -225,14 +243,3 @@ def _passed_on(block: _Block) -> dict[str, Any] | None:
         text = block.passage.passed_on
         return {**block.own, "text": text} if text else None
     return block.complete() if block.stopped and block.shown_at is not None else None
-
-
-def _add(own: dict[str, Any], delta: Data) -> None:
-    """Add a delta of a block that is not edited."""
-    given = {name: value for name, value in delta.items() if name != "type"}
-    if delta.get("type") == "citations_delta":
-        given = {"citations": [given["citation"]]} if "citation" in given else {}
-    if delta.get("type") == "signature_delta":  # it comes whole
-        own.update(given)
-    else:
-        accumulate(own, given)

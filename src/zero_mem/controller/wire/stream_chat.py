@@ -13,11 +13,18 @@ from zero_mem.controller.rounds import summed
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.places import ROUND_BREAK
 from zero_mem.controller.wire.server_sent import Event
-from zero_mem.controller.wire.streams import Passage, StreamEditor, accumulate, edited
+from zero_mem.controller.wire.streams import (
+    Passage,
+    StreamEditor,
+    accumulate,
+    edited,
+    place_of,
+)
 
 Data = Mapping[str, Any]
 
 DONE: Final = "[DONE]"
+_KEPT_APART: Final = frozenset({"role", "content", "tool_calls"})
 _FORMS: Final = {"function": "arguments", "custom": "input"}
 # What names the one response that the host gets.
 _NAMING: Final = ("id", "created", "model")
@@ -25,12 +32,37 @@ _NAMING: Final = ("id", "created", "model")
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call: the provider's own form, and where the host sees it."""
+    """A tool call: the provider's own form, and where the host sees it.
+
+    The arguments stand in `parts`, of which there may be many.
+    """
 
     own: dict[str, Any] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
     named: bool = False
     shown_at: int | None = None
     passage: Passage | None = None
+
+    @property
+    def form(self) -> str:
+        """Where the name and the arguments stand; "" where that is not known yet."""
+        return next((form for form in _FORMS if isinstance(self.own.get(form), Mapping)), "")
+
+    def add(self, entry: Data) -> None:
+        """Add an entry of a delta."""
+        for form, name in _FORMS.items():
+            body = entry.get(form)
+            if isinstance(body, Mapping) and name in body:
+                self.parts.append(string(body[name]))
+                entry = {**entry, form: {k: v for k, v in body.items() if k != name}}
+        accumulate(self.own, entry)
+
+    def complete(self) -> dict[str, Any]:
+        """Give the call as it stands in a whole response, with its index."""
+        form = self.form
+        if not form:
+            return dict(self.own)
+        return {**self.own, form: {**self.own[form], _FORMS[form]: "".join(self.parts)}}
 
 
 @dataclass(slots=True)
@@ -78,9 +110,9 @@ class ChatEditor(StreamEditor):
         """Tell whether an event ends the provider's turn."""
         if self.complete:
             return False
-        if not isinstance(event.data, Mapping):
-            return bool(event.data == DONE)
-        return any(choice.get("finish_reason") for choice in _choices(event.data))
+        return bool(event.data == DONE) or any(
+            choice.get("finish_reason") for choice in _choices(event.data)
+        )
 
     def feed(self, event: Event) -> list[Event]:
         """Take an event; give what the host gets of it now."""
@@ -89,7 +121,7 @@ class ChatEditor(StreamEditor):
             return self._done(event)
         if not isinstance(data, Mapping):
             return [event]
-        if "choices" not in data:
+        if not isinstance(data.get("choices"), list):
             return [*self.flush(), event] if data.get("error") else [event]
         return self._chunk(event, data)
 
@@ -106,11 +138,11 @@ class ChatEditor(StreamEditor):
         event = self._with_usage(event, data)
         if self._swallowing:  # what follows the end of a hidden round
             return []
-        choices = [self._choice(choice) for choice in data["choices"] or ()]
+        choices = [self._choice(choice) for choice in data["choices"]]
         kept = [choice for choice in choices if choice is not None]
         if not kept and choices and not data.get("usage"):
             return []
-        if any(new is not old for new, old in zip(choices, data["choices"] or (), strict=True)):
+        if any(new is not old for new, old in zip(choices, data["choices"], strict=True)):
             event = edited(event, choices=kept)
         if self.rounds > 1:
             event = edited(event, **self._naming)
@@ -134,7 +166,7 @@ class ChatEditor(StreamEditor):
         """Edit a choice of a chunk; None where nothing of it is left."""
         if not isinstance(choice, Mapping) or not isinstance(choice.get("delta"), Mapping):
             return choice
-        number = choice.get("index", 0)
+        number = place_of(choice)
         state = self._choices.get(number)
         if state is None:
             state = self._choices[number] = _Choice(content=Passage(self._expander.text()))
@@ -148,7 +180,7 @@ class ChatEditor(StreamEditor):
 
     def _delta(self, number: int, state: _Choice, delta: Data, *, ended: bool) -> Data:
         seen = self._shown.setdefault(number, _Shown())
-        accumulate(state.own, {k: v for k, v in delta.items() if k not in ("tool_calls", "role")})
+        accumulate(state.own, {k: v for k, v in delta.items() if k not in _KEPT_APART})
         changed: dict[str, Any] = {}
         content = delta.get("content")
         fragment = content if isinstance(content, str) else ""
@@ -179,8 +211,8 @@ class ChatEditor(StreamEditor):
         if not isinstance(entry, Mapping):
             yield entry
             return
-        call = state.calls.setdefault(entry.get("index", 0), _Call())
-        accumulate(call.own, entry)
+        call = state.calls.setdefault(place_of(entry), _Call())
+        call.add(entry)
         if not call.named:
             yield from self._name(call, seen, entry)
         elif call.passage is not None:
@@ -188,7 +220,7 @@ class ChatEditor(StreamEditor):
 
     def _name(self, call: _Call, seen: _Shown, entry: Data) -> Iterator[Any]:
         """Learn whose a call is, which its name tells; until then it is held back."""
-        form = next((form for form in _FORMS if isinstance(call.own.get(form), Mapping)), "")
+        form = call.form
         tool = string(call.own[form].get("name")) if form else ""
         if not tool:
             return
@@ -197,7 +229,7 @@ class ChatEditor(StreamEditor):
             return
         call.shown_at, seen.calls = seen.calls, seen.calls + 1
         call.passage = Passage(self._expander.arguments(tool, free=form == "custom"))
-        first = dict(call.own)
+        first = call.complete()
         yield from _pass(call, call.passage, entry if first == entry else first, first=True)
 
     def flush(self) -> list[Event]:
@@ -219,7 +251,7 @@ class ChatEditor(StreamEditor):
         waiting = list(self._waiting)
         passed_on = super().release(swallow=swallow)
         for event in waiting if swallow else ():
-            said = [each for each in event.data["choices"] if _says_something(each)]
+            said = [each for each in _choices(event.data) if _says_something(each)]
             if said:
                 choices = [{**each, "finish_reason": None} for each in said]
                 passed_on.append(edited(event, choices=choices))
@@ -252,15 +284,14 @@ class ChatEditor(StreamEditor):
         if state is None:
             return message
         message.update(state.own)
-        if isinstance(message["content"], str):
-            content = state.content.passed_on if partial else state.content.written
-            message["content"] = content or None  # as it is in a whole response
+        content = state.content.passed_on if partial else state.content.written
+        message["content"] = content or None  # as it is in a whole response
         calls = [call for _, call in sorted(state.calls.items())]
         if partial:
             calls = [call for call in calls if state.finish_reason and call.shown_at is not None]
         if calls:
             message["tool_calls"] = [
-                {name: value for name, value in call.own.items() if name != "index"}
+                {name: value for name, value in call.complete().items() if name != "index"}
                 for call in calls
             ]
         return message
@@ -271,8 +302,10 @@ class ChatEditor(StreamEditor):
         return [Event(data={"error": error})]
 
 
-def _choices(data: Data) -> Iterator[Data]:
-    return (each for each in data.get("choices") or () if isinstance(each, Mapping))
+def _choices(data: Any) -> list[Data]:
+    listed = data.get("choices") if isinstance(data, Mapping) else None
+    found = listed if isinstance(listed, list) else []
+    return [each for each in found if isinstance(each, Mapping)]
 
 
 def _any_shown(state: _Choice) -> bool:
@@ -290,8 +323,7 @@ def _held_calls(state: _Choice) -> Iterator[dict[str, Any]]:
     for call in state.calls.values():
         held = call.passage.close() if call.passage else ""
         if held:
-            form = "function" if "function" in call.own else "custom"
-            yield {"index": call.shown_at, form: {_FORMS[form]: held}}
+            yield {"index": call.shown_at, call.form: {_FORMS[call.form]: held}}
 
 
 def _pass(
@@ -307,6 +339,6 @@ def _pass(
         if not shown and not first and set(body) <= {name}:
             return
         edit[form] = {**body, name: shown}
-    if entry.get("index", 0) != call.shown_at:
+    if place_of(entry) != call.shown_at:
         edit["index"] = call.shown_at
     yield {**entry, **edit} if edit else entry

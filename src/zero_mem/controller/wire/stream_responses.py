@@ -14,7 +14,7 @@ from typing import Any, Final
 from zero_mem.controller.rounds import summed
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.server_sent import Event
-from zero_mem.controller.wire.streams import Passage, StreamEditor, edited
+from zero_mem.controller.wire.streams import Passage, StreamEditor, edited, fields_of, place_of
 
 Data = Mapping[str, Any]
 
@@ -111,7 +111,7 @@ class ResponsesEditor(StreamEditor):
             return [*self.flush(), event]
         if kind == "response.output_item.added":
             return self._add_item(event, data)
-        item = self._items.get(data.get("output_index", -1))
+        item = self._items.get(place_of(data, "output_index")) if "output_index" in data else None
         if item is None:
             return [] if self._swallowing else [event]
         if item.shown_at is None:
@@ -121,20 +121,18 @@ class ResponsesEditor(StreamEditor):
         return self._inside(event, data, kind, item)
 
     def _start(self, event: Event, data: Data) -> list[Event]:
-        response = data.get("response")
-        self._response = dict(response) if isinstance(response, Mapping) else {}
+        self._response = fields_of(data.get("response"))
         if self.rounds > 1:
             return []
         self._first = self._response
         return [event]
 
     def _add_item(self, event: Event, data: Data) -> list[Event]:
-        given = data.get("item")
-        own = dict(given) if isinstance(given, Mapping) else {}
+        own = fields_of(data.get("item"))
         kind, tool = string(own.get("type")), string(own.get("name"))
         is_ours = kind in _ARGUMENTS and self._expander.is_ours(tool)
         item = _Item(own=own, shown_at=None if is_ours else self._next)
-        self._items[data.get("output_index", 0)] = item
+        self._items[place_of(data, "output_index")] = item
         if is_ours:
             return []
         self._next += 1
@@ -150,7 +148,7 @@ class ResponsesEditor(StreamEditor):
 
     def _inside(self, event: Event, data: Data, kind: str, item: _Item) -> list[Event]:
         event = edited(event, output_index=item.shown_at)
-        place = data.get("content_index", 0)
+        place = place_of(data, "content_index")
         if kind in _DELTAS:
             return [self._delta(event, data, item, place)]
         if kind in _DONES:

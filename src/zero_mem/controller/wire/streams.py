@@ -33,21 +33,31 @@ class Passage:
 
     def __init__(self, fragments: Fragments) -> None:
         self._fragments = fragments
-        self.written = ""
-        self.shown = ""
+        self._written: list[str] = []
+        self._shown: list[str] = []
 
     def feed(self, fragment: str) -> str:
         """Take a fragment; give what the host gets of it now."""
-        self.written += fragment
+        self._written.append(fragment)
         out = self._fragments.feed(fragment)
-        self.shown += out
+        self._shown.append(out)
         return out
 
     def close(self) -> str:
         """Give what is held back, as it is."""
         out = self._fragments.close()
-        self.shown += out
+        self._shown.append(out)
         return out
+
+    @property
+    def written(self) -> str:
+        """As the model wrote it."""
+        return "".join(self._written)
+
+    @property
+    def shown(self) -> str:
+        """As the host has it."""
+        return "".join(self._shown)
 
     @property
     def held(self) -> str:
@@ -129,9 +139,20 @@ class StreamEditor(ABC):
         return [] if swallow else waiting
 
 
+def fields_of(value: Any) -> dict[str, Any]:
+    """Read an object; what is none has no fields."""
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def place_of(data: Mapping[str, Any], name: str = "index") -> int:
+    """Read an index, 0 where there is none; what is no number is no place."""
+    value = data.get(name, 0)
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
 def edited(event: Event, **fields: Any) -> Event:
     """Give an event with other values in some fields; itself where none is another."""
-    if all(event.data.get(name) is value for name, value in fields.items()):
+    if all(event.data.get(name) == value for name, value in fields.items()):
         return event
     return Event(name=event.name, data={**event.data, **fields}, source=event.source)
 
