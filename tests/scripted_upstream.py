@@ -123,7 +123,7 @@ def scripted_upstream() -> Iterator[ScriptedUpstream]:
     """Serve on a free port of loopback until the block ends."""
     upstream = ScriptedUpstream()
     started = threading.Event()
-    stop: list[Callable[[], None]] = []
+    stop: list[Callable[[], object]] = []
 
     async def run() -> None:
         done = asyncio.Event()

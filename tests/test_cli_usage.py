@@ -153,7 +153,7 @@ def test_only_what_saves_makes_a_store(
 
 
 def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
-    makes_one_or_has_none = {"save", "import", "replay", "demo", "reindex"}
+    makes_one_or_has_none = {"save", "import", "replay", "proxy", "demo", "reindex"}
     assert {each[0] for each in NEEDS_A_STORE} | makes_one_or_has_none == COMMANDS
 
 

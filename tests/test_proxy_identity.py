@@ -48,7 +48,8 @@ def receipt(provider: Upstream, at: int = -1, wire_format: Any = "openai_chat") 
 
 def run_a_tool(provider: Upstream, host: Host, body: str, call_id: str = "call_0") -> None:
     """Two requests: the model calls the tool, and gets its result."""
-    provider.script += [answer(host.format, **{call_id: ("orders", {})}), answer(host.format, "ok")]
+    calls: dict[str, Any] = {call_id: ("orders", {})}
+    provider.script += [answer(host.format, **calls), answer(host.format, "ok")]
     host.send(user("Look at the orders"))
     host.send(results(host.format, **{call_id: body}))
 
@@ -186,17 +187,18 @@ def test_a_second_process_on_the_store_sends_the_same_bytes(
     provider: Upstream, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'two.db'}"
-    with Memory.open(url) as first, Memory.open(url) as second:
-        with (
-            running_proxy(first, provider.url, mode="offload") as one,
-            running_proxy(second, provider.url, mode="offload") as two,
-        ):
-            host = Host(one.url, "anthropic")
-            run_a_tool(provider, host, BODY)
-            provider.script = [answer("anthropic", "ok")] * 2
-            body = json.dumps(request("anthropic", *host.items, user("More"))).encode()
-            for proxy in (one, two):
-                proxy.send("/v1/messages", body, ("authorization", "Bearer key-1"))
+    with (
+        Memory.open(url) as first,
+        Memory.open(url) as second,
+        running_proxy(first, provider.url, mode="offload") as one,
+        running_proxy(second, provider.url, mode="offload") as two,
+    ):
+        host = Host(one.url, "anthropic")
+        run_a_tool(provider, host, BODY)
+        provider.script = [answer("anthropic", "ok")] * 2
+        body = json.dumps(request("anthropic", *host.items, user("More"))).encode()
+        for proxy in (one, two):
+            proxy.send("/v1/messages", body, ("authorization", "Bearer key-1"))
     assert provider.raw[-1] == provider.raw[-2]
     assert b"[memo:1] save" in provider.raw[-1]
 

@@ -277,8 +277,9 @@ def test_the_command_serves_and_loses_nothing_when_it_is_stopped(tmp_path: Path)
     store = f"sqlite:///{tmp_path / 'agent.db'}"
     with scripted_upstream() as served:
         served.script = [slow]
-        command = [sys.executable, "-c", "from zero_mem.cli import main; main()", "proxy", "--upstream", served.url,
-                   "--port", "0", "--store", store, "--json"]  # fmt: skip
+        main = "from zero_mem.cli import main; main()"
+        options = ["--upstream", served.url, "--port", "0", "--store", store, "--json"]
+        command = [sys.executable, "-c", main, "proxy", *options]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         said = json.loads(process.stdout.readline())

@@ -147,7 +147,8 @@ def test_redirects_are_the_clients_own_business(upstream: ScriptedUpstream, prox
 def test_coded_bodies_pass_in_their_coding(
     upstream: ScriptedUpstream, proxy: Running, coding: str
 ) -> None:
-    coded = {"gzip": gzip.compress, "deflate": zlib.compress}.get(coding, lambda b: b"\x01" + b)
+    known: dict[str, Any] = {"gzip": gzip.compress, "deflate": zlib.compress}
+    coded = known.get(coding, lambda body: b"\x01" + body)
     sent = coded(ANSWER)
 
     async def answer(exchange: Exchange) -> None:

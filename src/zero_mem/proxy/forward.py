@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 from typing import Final
 
 from zero_mem.proxy.client import Client, Gone, Receive, Scope, Send, TooLong, as_received
 from zero_mem.proxy.codings import coding
 from zero_mem.proxy.counting import Passed
-from zero_mem.proxy.headers import first, for_upstream
+from zero_mem.proxy.headers import Headers, first, for_upstream
 from zero_mem.proxy.identity import without_credentials
 from zero_mem.proxy.ledger import Ledger
 from zero_mem.proxy.offload import Call, Offloading, Unedited
@@ -88,13 +87,17 @@ class Forwarder:
         wire_format = upstreams.vendor_of(client.path, client.headers)
         url = upstreams.url(wire_format, client.path, client.query)
         headers = for_upstream(client.headers)
-        body: AsyncIterator[bytes] | None = None
-        if client.has_body:
-            body = client.pieces()
-            length = first(client.headers, b"content-length")
-            headers += [(b"content-length", length)] if length is not None else []
-        async with self._upstream.send(client.method, url, headers, body) as answer:
+        if not client.has_body:
+            await client.while_connected(self._pass_on(client, url, headers))
+            return
+        length = first(client.headers, b"content-length")
+        headers += [(b"content-length", length)] if length is not None else []
+        async with self._upstream.send(client.method, url, headers, client.pieces()) as answer:
             await client.while_connected(_relay(client, answer, None))
+
+    async def _pass_on(self, client: Client, url: str, headers: Headers) -> None:
+        async with self._upstream.send(client.method, url, headers, None) as answer:
+            await _relay(client, answer, None)
 
     async def _call(self, client: Client, asked: Endpoint) -> None:
         raw = await client.body(self._settings.body_limit)

@@ -20,6 +20,7 @@ ROOT: Final = "/zero-mem"
 
 _COOKIE: Final = "zero-mem-page"
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1"})
 _EVERY: Final = 1.0
 """Seconds between two looks for a change."""
 
@@ -125,7 +126,8 @@ class LivePage:
             return Response("open this page with ?token=…", 401, headers=_HEADERS)
         host = request.headers.get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
-        if name.lower() in _HERE:
+        caller = request.client.host if request.client is not None else ""
+        if name.lower() in _HERE and caller in _LOOPBACK:
             return None
         return Response("this page opens on the proxy's own machine only", 403, headers=_HEADERS)
 
