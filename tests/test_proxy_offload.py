@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from conversations import BODY, FIELD, request, response, result_texts, results, turn, user
@@ -304,6 +307,41 @@ def test_a_stream_that_breaks_off_never_looks_complete(
     assert got.body
 
 
+@pytest.mark.req("controller:offload")
+def test_a_client_that_goes_away_and_goes_on_later_finds_the_hidden_rounds_kept(
+    provider: Upstream, memory: Memory
+) -> None:
+    asked = [user("Go"), turn("anthropic", call_1=("orders", {}))[0],
+             results("anthropic", call_1=BODY)[0]]  # fmt: skip
+    hidden = answer("anthropic", call_m=(READ_TOOL, {"id": "1", "lines": "1"}))
+    whole = stream_bytes("anthropic", answer("anthropic", "Half a sentence"))
+    held = threading.Event()
+    cut = whole.index(b"content_block_stop") - 7
+    provider.script = [
+        answer("anthropic", call_1=("orders", {})),
+        hidden,
+        Sent(chunks=[whole[:cut]], breaks=True, hold=held),
+        answer("anthropic", "Bye."),
+    ]
+    fields = (("x-zero-mem-conversation", "c"),)
+    with running_proxy(memory, provider.url, mode="offload") as proxy:
+        proxy.send("/v1/messages", json.dumps(request("anthropic", asked[0])).encode(), *fields)
+        body = json.dumps(request("anthropic", *asked, stream=True)).encode()
+        with socket.create_connection(("127.0.0.1", urlsplit(proxy.url).port or 0)) as raw:
+            head = "POST /v1/messages HTTP/1.1\r\nhost: h\r\nx-zero-mem-conversation: c\r\n"
+            raw.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            got = b""
+            while b'"nce"' not in got:
+                got += raw.recv(65_536)
+    held.set()
+    with running_proxy(memory, provider.url, mode="offload") as proxy:
+        history = [*asked, turn("anthropic", "Half a sentence"), user("Go on")]
+        proxy.send("/v1/messages", json.dumps(request("anthropic", *history)).encode(), *fields)
+    assert READ_TOOL in json.dumps(provider.requests[-1]["messages"][3])
+    kept = listed(provider.requests[2], "anthropic")
+    assert listed(provider.requests[3], "anthropic")[: len(kept)] == kept
+
+
 @pytest.mark.req("controller:safe")
 def test_where_the_model_is_not_free_to_recall_new_results_stay_whole(
     provider: Upstream, memory: Memory
@@ -333,6 +371,7 @@ def test_where_the_model_is_not_free_to_recall_new_results_stay_whole(
         ("openai_responses", {"background": True}),
         ("openai_responses", {"conversation": "conv_1"}),
         ("anthropic", {"tools": []}),
+        ("anthropic", {"tools": [{"name": "memory_search", "input_schema": {}}]}),
     ],
 )
 def test_a_conversation_that_could_not_recall_is_passed_on_as_it_is(

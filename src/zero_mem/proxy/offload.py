@@ -5,7 +5,9 @@ What touches the store runs in threads; bytes that need no edit never wait for o
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -76,6 +78,7 @@ class Opened:
     """A call in the conversation that it belongs to.
 
     `first` is the first request's body as it was sent, `taps` have the usage of all of them.
+    `turn` lets one thread at a time work on the answer: what is cancelled still runs to its end.
     """
 
     call: Call
@@ -88,6 +91,7 @@ class Opened:
     first: bytes | None = field(default=None, repr=False)
     taps: list[UsageTap] = field(default_factory=list)
     marked: bool = False
+    turn: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def request(self) -> Mapping[str, Any]:
@@ -168,9 +172,12 @@ class Offloading:
         self._tenants = tenants
         self._ledger = ledger
         self._threads = Threads()
+        self._ending: set[asyncio.Future[object]] = set()
 
     async def close(self) -> None:
         """Let the work in threads end."""
+        if self._ending:
+            await asyncio.wait(self._ending)
         await self._threads.end(lambda: None)
 
     async def answer(self, client: Client, call: Call) -> None:
@@ -294,10 +301,33 @@ class Offloading:
             request: Mapping[str, Any] | None = await self._run(streamed.start)
             while request is not None:
                 request = await self._round(client, opened, streamed, request)
+        except asyncio.CancelledError:
+            self._break_off(opened, streamed)
+            raise
         finally:
             self._account(opened)
         if not client.ended:
             await client.end()
+
+    def _break_off(self, opened: Opened, streamed: StreamedExchange) -> None:
+        """Keep the turn as far as the client that went away has seen it."""
+
+        def broken_off() -> object:
+            with opened.turn:
+                return streamed.interrupted(passed_on=False)
+
+        ending: asyncio.Future[object] = asyncio.ensure_future(self._run(broken_off))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def _in_turn(
+        self, opened: Opened, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        def locked() -> R:
+            with opened.turn:
+                return work(*args, **kwargs)
+
+        return await self._run(locked)
 
     async def _round(
         self,
@@ -319,10 +349,10 @@ class Offloading:
         except Unreachable as error:
             if not client.started:
                 raise
-            events = await self._run(streamed.failed, None, str(error))
+            events = await self._in_turn(opened, streamed.failed, None, str(error))
             await _write(client, events)
             return None
-        finished = await self._run(streamed.finish)
+        finished = await self._in_turn(opened, streamed.finish)
         await _write(client, finished.events)
         return finished.request
 
@@ -339,7 +369,7 @@ class Offloading:
                     return
             await self._feed(client, opened, streamed, reader.close())
         except Dropped:
-            await _write(client, await self._run(streamed.interrupted))
+            await _write(client, await self._in_turn(opened, streamed.interrupted))
             raise
 
     async def _feed(
@@ -352,7 +382,7 @@ class Offloading:
         shown: list[Event] = []
         for event in events:
             if streamed.may_block(event):
-                shown += await self._run(streamed.feed, event)
+                shown += await self._in_turn(opened, streamed.feed, event)
             else:
                 shown += streamed.feed(event)
         if streamed.visible is not None and not opened.marked:
@@ -372,7 +402,7 @@ class Offloading:
             body = read_json(_decoded(answer, received))
         except ValueError:
             body = received.decode("utf-8", errors="replace")
-        await _write(client, await self._run(streamed.failed, answer.status, body))
+        await _write(client, await self._in_turn(opened, streamed.failed, answer.status, body))
 
 
 def _advance(opened: Opened, run: Exchange, response: Mapping[str, Any] | None) -> _Step:

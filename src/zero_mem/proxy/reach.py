@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from zero_mem.controller.definitions import MEMORY_TOOLS
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.places import tool_name
 from zero_mem.controller.wire.sites import LIST_FIELD
 
 _FORCING: Final = frozenset({"tool", "function", "custom", "allowed_tools", "none"})
@@ -33,7 +35,11 @@ def answers_pass_here(request: Mapping[str, Any], wire_format: WireFormat) -> bo
 
     It does not where several choices are asked for, where the response is fetched later, or
     where the provider keeps the history under an id of its own and would keep our rounds too.
+    Where the host has a tool with the name of one of ours, its calls are the host's.
     """
+    tools = request.get("tools")
+    if isinstance(tools, list) and any(tool_name(tool) in MEMORY_TOOLS for tool in tools):
+        return False
     if wire_format == "openai_chat":
         return request.get("n") in (None, 1)
     if wire_format == "openai_responses":
