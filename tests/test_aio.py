@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 INSIDE_ONLY = {
     "apply_save", "reserve_ids", "expected_id", "is_taken", "storage", "transaction", "scrub",
-    "dense", "corpora",
+    "dense", "corpora", "keyring",
 }  # fmt: skip
 T = TypeVar("T")
 

@@ -17,6 +17,8 @@ from zero_mem import Memory
 from zero_mem.cli.app import app
 from zero_mem.cli.replaying import STRATEGIES, with_json_target
 from zero_mem.ledger.prices import DEFAULT_MODEL
+from zero_mem.models import names
+from zero_mem.models.fake import FakeEmbedder
 from zero_mem.replay.strategies import BUDGETS, every_strategy
 
 pytestmark = pytest.mark.req("pkg:cli", "ledger:compare")
@@ -144,7 +146,7 @@ def test_what_cannot_be_read_is_said_with_its_place_and_the_rest_goes_on(folder:
     [
         (["missing.json"], "missing.json"),
         (["empty.json"], "empty"),
-        (["missing.json", "empty.json"], "nothing to replay"),
+        (["missing.json", "empty.json"], "no run in any file"),
         ([SHORT, "--strategy", "magic"], "zero_mem"),
         ([SHORT, "--budget", "0"], "budget"),
         ([SHORT, "--budget", "0.2", "--budget", "0.2"], "twice"),
@@ -249,3 +251,18 @@ def test_the_demo_takes_the_readers_own_runs(folder: Path) -> None:
     done = run("demo", SHORT, "--html", "mine.html")
     assert "Your own runs" in done.stdout
     assert (folder / "mine.html").exists()
+
+
+def test_vector_rag_runs_where_an_embedder_is_named_and_is_left_out_elsewhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run("replay", SHORT).stdout
+    assert "Vector RAG: not run; it needs an embedder; name one, such as --embedder e5" in said
+    done = run("replay", SHORT, "--strategy", "vector-rag", code=2)
+    assert "--embedder NAME" in done.stderr
+    monkeypatch.setitem(names._NAMED, "fake", FakeEmbedder)
+    found = json.loads(run("replay", SHORT, "--embedder", "fake", "--json").stdout)
+    strategies = {each["strategy"]: each for each in found["strategies"]}
+    assert "fake" in strategies["vector_rag"]["note"]
+    assert found["left_out"] == []
+    run("replay", SHORT, "--embedder", "no-such", code=2)

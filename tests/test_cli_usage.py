@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from test_cli import COMMANDS, ROOT, commands, parsed, run, said
+from test_cli import COMMANDS, NAMES, ROOT, commands, parsed, run, said
 from test_cli import store as store  # the fixture: a store and a folder of its own
 from test_cli_replay import SHORT
 
@@ -30,6 +30,8 @@ NEEDS_A_STORE = [
     ["delete", "1"],
     ["purge", "1"],
     ["expire"],
+    ["doctor"],
+    ["changes"],
     ["scrub"],
     ["history", "1"],
     ["as-of", "2026-01-01T00:00:00Z"],
@@ -153,8 +155,19 @@ def test_only_what_saves_makes_a_store(
 
 
 def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
-    makes_one_or_has_none = {"save", "import", "replay", "proxy", "demo", "reindex"}
-    assert {each[0] for each in NEEDS_A_STORE} | makes_one_or_has_none == COMMANDS
+    makes_one_or_has_none = {
+        "save",
+        "import",
+        "replay",
+        "proxy",
+        "demo",
+        "reindex",
+        "bench",
+        "hook",
+        "encryption",
+        "key",
+    }
+    assert {each[0] for each in NEEDS_A_STORE} | makes_one_or_has_none == NAMES
 
 
 def test_a_setting_and_an_import_make_the_store() -> None:
@@ -205,7 +218,7 @@ def test_the_page_has_every_command_and_no_other() -> None:
     with_fields = {
         name.split()[0] for row in table("JSON") for name in re.findall(r"`([^`]+)`", row[0])
     }
-    assert with_fields == COMMANDS - {"demo"}
+    assert with_fields == NAMES - {"demo"}
 
 
 def test_the_page_has_the_exit_codes() -> None:
@@ -255,6 +268,15 @@ def test_the_page_has_the_fields_of_every_result() -> None:
         assert parsed(command).keys() == fields(command)
     assert parsed("export", "-o", "all.jsonl").keys() == fields("export")
     assert parsed("import", "all.jsonl").keys() == fields("import")
+    made = parsed("key", "create", "app", "--grant", "read:acme/**")
+    assert made.keys() == fields("key create")
+    assert parsed("key", "list")["keys"][0].keys() == fields("key create") - {"credential"}
+    assert parsed("key", "revoke", made["key_id"]).keys() == fields("key revoke")
+    assert parsed("doctor").keys() == fields("doctor")
+    feed = parsed("changes")
+    assert feed.keys() | feed["changes"][0].keys() == fields("changes")
+    assert parsed("encryption", "new-key").keys() == fields("encryption new-key")
+    assert parsed("hook", "install", "--dry-run").keys() == fields("hook install")
     assert parsed("replay", SHORT).keys() == fields("replay")
     for command in ("delete", "purge"):
         assert parsed(command, "1" if command == "delete" else "2").keys() == fields(command)
@@ -264,4 +286,4 @@ def test_the_readmes_list_every_command() -> None:
     for name in ("README.md", "README.zh.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
         listed = re.findall(r"`(get list [^`]*)`", text)
-        assert {*" ".join(listed).split(), "save", "recall", "update"} == COMMANDS
+        assert {*" ".join(listed).split(), "save", "recall", "update"} == NAMES

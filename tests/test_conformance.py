@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from zero_mem.storage.base import Storage
+from zero_mem.storage.keys import KeyFile, MasterKey
 from zero_mem.storage.memory import MemoryStorage
+from zero_mem.storage.sealed import Encryption, SealedStorage
 from zero_mem.storage.sqlite import SQLiteStorage
 
 pytest.register_assert_rewrite("zero_mem.testing")
@@ -20,6 +22,10 @@ from zero_mem.testing.conformance import StoreConformance  # noqa: E402
 STORES: dict[str, Callable[[Path], Storage]] = {
     "memory": lambda folder: MemoryStorage(),
     "sqlite": lambda folder: SQLiteStorage(str(folder / "store.db"), durability="normal"),
+    "sqlite, sealed": lambda folder: SealedStorage(
+        SQLiteStorage(str(folder / "store.db"), durability="normal"),
+        Encryption(master=MasterKey(bytes(32)), keys=KeyFile(folder / "keys.json")),
+    ),
 }
 
 

@@ -95,6 +95,8 @@ TWINS = (
                 "scrub",
                 "dense",
                 "corpora",
+                "keyring",
+                "guarded",
             }
         ),
     ),

@@ -15,6 +15,7 @@ from zero_mem.memory import Memory, MemoryStore
 from zero_mem.types import UNSET, Blob, Json, MemoryReceipt, MemoryRecord
 
 if TYPE_CHECKING:
+    from zero_mem.agent import ZeroMemAgent
     from zero_mem.aio import AsyncMemory
     from zero_mem.conversation import MemoryController
     from zero_mem.runtime import ZeroMemRuntime
@@ -29,6 +30,7 @@ __all__ = [
     "MemoryReceipt",
     "MemoryRecord",
     "MemoryStore",
+    "ZeroMemAgent",
     "ZeroMemError",
     "ZeroMemRuntime",
 ]
@@ -36,6 +38,7 @@ __all__ = [
 _LAZY = {
     "AsyncMemory": "zero_mem.aio",
     "MemoryController": "zero_mem.conversation",
+    "ZeroMemAgent": "zero_mem.agent",
     "ZeroMemRuntime": "zero_mem.runtime",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from zero_mem.aio.threads import Calls, Threads
 from zero_mem.aio.views.forgetting import AsyncForgetting
@@ -17,10 +17,16 @@ from zero_mem.aio.views.subtree import AsyncSubtree
 from zero_mem.aio.views.writes import AsyncWrites
 from zero_mem.errors import NotAllowed
 from zero_mem.memory import Clock, Memory
+from zero_mem.models.date_parsers import DateParser
 from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
+from zero_mem.redaction import Redaction
+from zero_mem.text.entities import EntityExtractor
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
+
+if TYPE_CHECKING:
+    from zero_mem.storage.sealed import Encryption
 
 
 class AsyncNamespace(AsyncWrites, AsyncReads, AsyncJournal, AsyncForgetting, AsyncSettings):
@@ -80,6 +86,11 @@ class AsyncMemory(AsyncOperations):
         actor: str = "",
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
+        redaction: Redaction | None = None,
+        encryption: Encryption | None = None,
+        credential: str | None = None,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -92,6 +103,11 @@ class AsyncMemory(AsyncOperations):
             actor: Who writes, for the journal.
             embedder: As for `Memory.open`.
             patience: As for `Memory.open`.
+            redaction: As for `Memory.open`.
+            encryption: As for `Memory.open`.
+            credential: As for `Memory.open`.
+            extractor: As for `Memory.open`.
+            date_parser: As for `Memory.open`.
         """
         memory = cls.__new__(cls)
         memory._begin(
@@ -104,6 +120,11 @@ class AsyncMemory(AsyncOperations):
                 actor=actor,
                 embedder=embedder,
                 patience=patience,
+                redaction=redaction,
+                encryption=encryption,
+                credential=credential,
+                extractor=extractor,
+                date_parser=date_parser,
             )
         )
         return memory
@@ -158,6 +179,14 @@ class AsyncMemory(AsyncOperations):
             InvalidInput: No segment was given, or one is not a name.
         """
         return AsyncNamespace(self, check_path(segments), actor=actor)
+
+    async def guarded(self, credential: str) -> AsyncMemory:
+        """Give the store as far as an API key opens it; see `Memory.guarded`.
+
+        Raises:
+            NotAllowed: The credential is not valid.
+        """
+        return AsyncMemory(await self._call(lambda memory: memory.guarded(credential)))
 
     def subtree(self, *segments: str) -> AsyncSubtree:
         """Give reads over every namespace at and below a path; no segment means all."""

@@ -7,13 +7,18 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import (
+    benching,
     demo,
+    encrypting,
+    examining,
     exchanging,
     explaining,
     failures,
     forgetting,
+    hooking,
     indexing,
     journal,
+    keys,
     proxying,
     reading,
     replaying,
@@ -53,6 +58,11 @@ for group in (
     exchanging,
     replaying,
     proxying,
+    benching,
+    hooking,
+    encrypting,
+    keys,
+    examining,
     demo,
 ):
     app.add_typer(group.app)

@@ -197,9 +197,7 @@ def recall_text(recall: Recall) -> str:
     behind = f"{lag} no vector yet" if recall.behind else ""
     notes = "; ".join(filter(None, (tokens, recall.left_out, behind, recall.degraded)))
     shown = [clean(recall.text), ""] if recall.items else ["nothing recalled"]
-    reasons = [f"  {item.memory_id}: {item.reason}" for item in recall.items if item.reason]
-    missed = [f"  {m.memory_id}: just missed, {m.reason}" for m in recall.near_misses]
-    return "\n".join([*shown, f"({notes})", *reasons, *missed])
+    return "\n".join([*shown, f"({notes})"])
 
 
 def read_text(read: Read) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import inputs, printing
+from zero_mem.cli.evidence import explained
 from zero_mem.cli.failures import NOTHING
 from zero_mem.cli.session import Session, command
 from zero_mem.cli.streams import say_bytes
@@ -120,7 +121,8 @@ def recall(
         profile=profile,
         explain=explain,
     )
-    session.show(printing.recall_json(result), printing.recall_text(result))
+    text = "\n\n".join(filter(None, (printing.recall_text(result), explained(result))))
+    session.show(printing.recall_json(result), text)
     _end(bool(result.items))
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zero_mem.ledger.prices import PriceTable
     from zero_mem.replay.book import PromptBook
     from zero_mem.replay.engine import PromptSink
+    from zero_mem.replay.evidence import EvidenceBook
     from zero_mem.replay.figures import Replay
     from zero_mem.replay.strategies import Strategy
     from zero_mem.replay.verdict import Verdict
@@ -36,9 +37,12 @@ app = typer.Typer()
 
 STRATEGIES: Final = (
     "full", "window", "summary", "external_state", "late_clearing", "folding", "receipts",
-    "zero_mem",
+    "zero_mem", "zero_mem_tail",
 )  # fmt: skip
 """What `--strategy` takes; named here so that no other command loads the replay for its help."""
+
+WITH_EMBEDDER: Final = "vector_rag"
+"""And what it takes where there is an embedder."""
 
 _LONG_MESSAGES: Final = 400
 _DEFECTS_SHOWN: Final = 20
@@ -93,7 +97,8 @@ def replay(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"Only this strategy; may be repeated. All by default: {', '.join(STRATEGIES)}.",
+            help=f"Only this strategy; may be repeated. All by default: {', '.join(STRATEGIES)}; "
+            f"with an embedder also {WITH_EMBEDDER}.",
         ),
     ] = None,
     budget: Annotated[
@@ -102,6 +107,14 @@ def replay(
             metavar="SHARE",
             help="Share of the tool results' tokens that Zero-Mem may show; may be repeated. "
             "By default 0.15, 0.25, 0.35 and 0.5.",
+        ),
+    ] = None,
+    embedder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Compare with vector RAG by this embedder: e5, use, sentence-transformers:NAME, "
+            "or an OpenAI-compatible endpoint.",
         ),
     ] = None,
     prices: Annotated[
@@ -146,15 +159,16 @@ def replay(
 
     Each run goes through every strategy, and one table compares tokens by column, cost, the longest
     prompt and decision coverage. Reads OpenAI chat messages, OpenAI Responses items, Anthropic
-    messages and Claude Code sessions; the format is detected. What can't be read is said on stderr
-    and left out; where that is a whole file, it ends with 7. Nothing is sent anywhere and no model
-    is called.
+    messages, Claude Code and Codex sessions; the format is detected. What can't be read is said on
+    stderr and left out; where that is a whole file, it ends with 7. No model is called, and nothing
+    is sent anywhere, unless --embedder names an endpoint.
     """
     check_targets(json_out, html, prompts)
     session.url, session.as_json = store, json_out is not None
     options = Options(
         strategies=tuple(strategy or ()),
         budgets=tuple(budget or ()),
+        embedder=embedder,
         prices=prices,
         model=model,
         prompts=prompts,
@@ -183,6 +197,7 @@ class Options:
 
     strategies: tuple[str, ...] = ()
     budgets: tuple[float, ...] = ()
+    embedder: str | None = None
     prices: str | None = None
     model: str = "o200k"
     prompts: Path | None = None
@@ -195,6 +210,7 @@ class Result:
     replay: Replay
     verdict: Verdict
     book: PromptBook | None = field(repr=False)
+    evidence: EvidenceBook | None = field(repr=False)
     source: str
     unread: int = 0
     namespaces: tuple[str, ...] = ()
@@ -231,7 +247,13 @@ class Result:
         """Write the report as one HTML page."""
         from zero_mem.replay.report import report
 
-        page = report(self.replay, self.verdict, book=self.book, source=self.source)
+        page = report(
+            self.replay,
+            self.verdict,
+            book=self.book,
+            evidence=self.evidence,
+            source=self.source,
+        )
         with written(path) as file:
             file.write(page)
 
@@ -249,6 +271,7 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
         InvalidInput: No file held a run, or an option is wrong.
     """
     from zero_mem.replay.book import PromptBook
+    from zero_mem.replay.evidence import collect
     from zero_mem.replay.verdict import verdict
 
     book = PromptBook() if inspect else None
@@ -257,12 +280,13 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
         reading = read(paths)
     before = set(_kept(session))
     with _sinks(options, book) as sinks:
-        found = _replayed(session, reading, options.model, prices, strategies, sinks)
+        found = _replayed(session, reading, options, prices, strategies, sinks)
     kept = tuple(path for path in _kept(session) if path not in before)
     return Result(
         replay=found,
         verdict=verdict(found),
         book=book,
+        evidence=collect(reading.runs) if inspect else None,
         source=", ".join(path.name for path in paths),
         unread=reading.unread,
         namespaces=kept,
@@ -285,7 +309,7 @@ def _sinks(options: Options, book: PromptBook | None) -> Iterator[list[PromptSin
 def _replayed(
     session: Session,
     reading: Reading,
-    model: str,
+    options: Options,
     prices: tuple[PriceTable, str],
     strategies: Sequence[Strategy],
     sinks: Sequence[PromptSink],
@@ -300,12 +324,12 @@ def _replayed(
         return engine.run(
             reading.runs,
             strategies,
-            tokenizer=tokenizer(model),
+            tokenizer=tokenizer(options.model),
             prices=prices[0],
             model=prices[1],
             saver=MemorySaver(session.memory) if session.url else None,
             defects=reading.defects,
-            left_out=NOT_RUN,
+            left_out=() if options.embedder else NOT_RUN,
             on_prompt=sinks,
             on_progress=lambda done, _: step(done),
         )
@@ -389,7 +413,7 @@ def read(files: Sequence[Path]) -> Reading:
         runs += reading.transcripts
         defects += reading.defects
     if not runs:
-        before = "" if len(files) == 1 else "nothing to replay: "
+        before = "" if len(files) == 1 else "no run in any file: "
         raise InvalidInput(before + "; ".join(unread))
     return Reading(runs=runs, defects=defects, unread=len(unread))
 
@@ -408,16 +432,28 @@ def chosen(options: Options) -> tuple[Strategy, ...]:
 
     Raises:
         InvalidInput: A name is unknown, or a budget is not above 0 and at most 1.
+        MissingExtra: The embedder's package is not installed.
     """
     from zero_mem.replay.strategies import BUDGETS, every_strategy
 
-    every = every_strategy(options.budgets or BUDGETS)
+    every: tuple[Strategy, ...] = every_strategy(options.budgets or BUDGETS)
+    if options.embedder is not None:
+        every += (_vector_rag(options.embedder),)
     known = dict.fromkeys(strategy.name for strategy in every)
     wanted = [name.replace("-", "_") for name in options.strategies]
     unknown = [name for name in wanted if name not in known]
+    if WITH_EMBEDDER in unknown:
+        raise InvalidInput(f"{WITH_EMBEDDER} needs an embedder: add --embedder NAME, such as e5")
     if unknown:
         raise InvalidInput(f"no strategy {unknown[0]!r}; there are {', '.join(STRATEGIES)}")
     return tuple(s for s in every if not wanted or s.name in wanted)
+
+
+def _vector_rag(name: str) -> Strategy:
+    from zero_mem.models.names import embedder_named
+    from zero_mem.replay.vector import VectorRag
+
+    return VectorRag(embedder=embedder_named(name))
 
 
 def price_table(text: str | None) -> tuple[PriceTable, str]:

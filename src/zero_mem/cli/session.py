@@ -8,7 +8,8 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from typing import Annotated, Any, Final, TypeAlias, get_type_hints
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
@@ -16,11 +17,16 @@ from zero_mem.cli.streams import plain_lines, say, whisper
 from zero_mem.cli.text import clean
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.exchange import json_line
-from zero_mem.memory import URL_VARIABLE, Memory
+from zero_mem.memory import URL_VARIABLE, Memory, default_path
 from zero_mem.space import Namespace
 from zero_mem.types import Path
 
+if TYPE_CHECKING:
+    from zero_mem.encryption import Encryption
+
 NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
+KEY_VARIABLES = ("ZERO_MEM_MASTER_KEY", "ZERO_MEM_MASTER_KEY_FILE")
+CREDENTIAL_VARIABLE = "ZERO_MEM_CREDENTIAL"
 EMBEDDER_VARIABLE = "ZERO_MEM_EMBEDDER"
 DEFAULT_NAMESPACE = ("default",)
 
@@ -45,6 +51,7 @@ Space: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, on one line.")]
 
+_SQLITE: Final = "sqlite:///"
 _ELSEWHERE: Final = "no memory "
 """How an error begins that may be due to the wrong namespace."""
 
@@ -71,7 +78,14 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         """The store."""
-        return Memory.open(self.url, create=self.creates, actor="cli", embedder=self.embedder)
+        return Memory.open(
+            self.url,
+            create=self.creates,
+            actor="cli",
+            embedder=self.embedder,
+            encryption=_encryption(),
+            credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
+        )
 
     @property
     def space(self) -> Namespace:
@@ -82,6 +96,14 @@ class Session:
     def path(self) -> Path:
         """The segments of the namespace given, or of the default one."""
         return self.named or DEFAULT_NAMESPACE
+
+    def rehearse(self) -> None:
+        """Take an empty store in memory where there is none, since nothing will be written."""
+        path = default_path()
+        if self.url is not None:
+            path = FilePath(self.url.removeprefix(_SQLITE))
+        if (self.url is None or self.url.startswith(_SQLITE)) and not path.exists():
+            self.url = "memory://"
 
     def close(self) -> None:
         """Close the store, if it was opened."""
@@ -100,6 +122,15 @@ class Session:
         """Say something beside the result, to people."""
         if not self.as_json:
             whisper(clean(text))
+
+
+def _encryption() -> Encryption | None:
+    """Give the encryption that the environment names; what reads keys is slow to load."""
+    if not any(os.environ.get(name) for name in KEY_VARIABLES):
+        return None
+    from zero_mem.encryption import encryption_from_environment
+
+    return encryption_from_environment()
 
 
 def command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -25,7 +26,8 @@ class Message:
 
     `text` is what the model reads (text parts joined by a newline). `opaque` names parts
     that are not text (image, thinking, document …), which are never touched. `source_line`
-    is the 1-based line of the transcript file, 0 where it has none.
+    is the 1-based line of the transcript file, 0 where it has none. `speaker` is the name of
+    who spoke and `created_at` when, where the transcript says so.
     """
 
     role: Role
@@ -36,6 +38,8 @@ class Message:
     is_error: bool = False
     opaque: tuple[str, ...] = ()
     source_line: int = 0
+    speaker: str = ""
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,19 +73,26 @@ class Outputs:
         self._tools = tools
         self._seen: Counter[str] = Counter()
         self._calls: Counter[str] = Counter()
+        self._keys: dict[int, TurnKeys] = {}
 
     def collapsing(self, history: Iterable[Step]) -> dict[Path, Any]:
         """Find the outputs that were expanded, and the provider's own form of each."""
         written = self._persisted.written()
         self._seen.clear()
+        turns = [step for step in history if isinstance(step, Turn)]
+        # The same objects come again with every longer history.
+        known = self._keys
+        self._keys = {id(turn): known.get(id(turn)) or TurnKeys.of(turn) for turn in turns}
         edits: dict[Path, Any] = {}
-        for turn in history:
-            if isinstance(turn, Turn):
-                for path, key in _output_keys(turn):
-                    own = written.get(_numbered(key, self._seen))
-                    if own is not None:
-                        edits[path] = own["written"]
+        for turn in turns:
+            for path, key in self._keys[id(turn)].outputs:
+                own = written.get(_numbered(key, self._seen))
+                if own is not None:
+                    edits[path] = own["written"]
         return edits
+
+    def _keys_of(self, turn: Turn) -> TurnKeys:
+        return self._keys.get(id(turn)) or TurnKeys.of(turn)
 
     def warnings(self, history: Iterable[Step]) -> list[tuple[Result, str]]:
         """Find the results of calls that ran with handles nobody could resolve.
@@ -103,12 +110,11 @@ class Outputs:
         found = []
         for step in history:
             if isinstance(step, Turn):
-                for call in step.calls:
-                    key = _numbered(
-                        _call_key(call.call_id, _arguments(call.arguments)), self._calls
-                    )
-                    due[_any_call_key(call.call_id)] = refusals.get(key, "")
-            elif isinstance(step, Result):
+                for call, named in zip(step.calls, self._keys_of(step).calls, strict=True):
+                    key = _numbered(named, self._calls)
+                    if refusals:
+                        due[_any_call_key(call.call_id)] = refusals.get(key, "")
+            elif refusals and isinstance(step, Result):
                 told = due.pop(_any_call_key(step.call_id), "")
                 if told and not any(site.text.startswith(told) for site in step.parts[:1]):
                     found.append((step, told))
@@ -344,12 +350,24 @@ def _numbered(key: str, seen: Counter[str]) -> str:
     return f"{key}:{seen[key] - 1}"
 
 
-def _output_keys(turn: Turn) -> Iterator[tuple[Path, str]]:
-    """Name what of a turn may have been expanded, in the order in which it is absorbed."""
-    for call in turn.calls:
-        yield call.path, _call_key(call.call_id, _arguments(call.arguments))
-    for site in turn.texts:
-        yield site.path, _text_key(site.text)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnKeys:
+    """The names of what of a turn may have been expanded, in the order in which it is absorbed.
+
+    `calls` are those of its calls, which are the first of `outputs`.
+    """
+
+    turn: Turn
+    calls: tuple[str, ...]
+    outputs: tuple[tuple[Path, str], ...]
+
+    @classmethod
+    def of(cls, turn: Turn) -> TurnKeys:
+        """Name the outputs of a turn."""
+        calls = tuple(_call_key(c.call_id, _arguments(c.arguments)) for c in turn.calls)
+        paths = [*(call.path for call in turn.calls), *(site.path for site in turn.texts)]
+        keys = [*calls, *(_text_key(site.text) for site in turn.texts)]
+        return cls(turn=turn, calls=calls, outputs=tuple(zip(paths, keys, strict=True)))
 
 
 def _call_key(call_id: str, arguments: Any) -> str:

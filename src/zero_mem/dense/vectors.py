@@ -84,7 +84,9 @@ def _write(memory: Memory, path: Path, model: VectorModel, made: dict[_Text, lis
         return 0
     # Losing vectors on power loss costs only making them again.
     with memory.transaction(write=True, durable=False) as transaction:
-        row = transaction.create_namespace(path)
+        row = transaction.namespace(path)
+        if row is None:
+            return 0
         now = _texts(transaction, row, [one.position for one in made])
         vectors = [
             Vector(one.position, one.context, encode(made[one])) for one in now if one in made

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from zero_mem.errors import NotAllowed, NotFound
 from zero_mem.operations.rules import missing
 from zero_mem.operations.tasks import open_tasks
 from zero_mem.policy.limits import Limits, limits_for
+from zero_mem.redaction import Redactors, of_namespace
 from zero_mem.storage.base import Change, NamespaceRow, Stored, Transaction
 from zero_mem.storage.codec import encode_fields, last_use
 from zero_mem.storage.times import to_micros
 from zero_mem.types import Body, MemoryReceipt, MemoryRecord, Operation, preview
+
+if TYPE_CHECKING:
+    from zero_mem.redaction.redactor import Redactor
 
 
 class Draft:
@@ -22,23 +27,37 @@ class Draft:
     """
 
     def __init__(
-        self, transaction: Transaction, row: NamespaceRow, *, now: datetime, actor: str = ""
+        self,
+        transaction: Transaction,
+        row: NamespaceRow,
+        *,
+        now: datetime,
+        actor: str = "",
+        redactors: Redactors,
     ) -> None:
         self.transaction = transaction
         self.row = row
         self.now = now
         self.actor = actor
+        self._redactors = redactors
         self.changes: list[Change] = []
+        self.written: list[Operation] = []
         self._at = max(to_micros(now), row.last_at)
         self._group = row.sequence + 1
         self._records: dict[str, Stored | None] = {}
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
 
+    @property
+    def redactor(self) -> Redactor:
+        """What takes secrets out before anything is stored."""
+        return self._redactors.of(of_namespace(self.row.settings))
+
     def flush(self) -> None:
         """Hand the changes so far to the store, inside the same transaction."""
         if self.changes:
             self.transaction.apply(self.row, self.changes)
+            self.written += [change.operation for change in self.changes]
             self.changes = []
             self._records.clear()
             self._holders.clear()
@@ -156,6 +175,7 @@ class Draft:
         content: Body | None = None,
     ) -> None:
         """Add a change to the plan and to what later steps see."""
+        reason = self.redactor.text(reason) if reason else ""
         self.row.sequence += 1
         self.row.last_at = self._at
         old = before.record.content if before else None

@@ -33,7 +33,7 @@ def first_receipt(
     if found is None or found.value is None:
         return None
     first = json.loads(found.value)
-    if first["request"] != _fingerprint(request):
+    if first["request"] != fingerprint(request):
         raise Conflict(f"idempotency key {key!r} was used for a different request")
     return _receipt_from(first, {"replayed"})
 
@@ -47,7 +47,7 @@ def remember(
 ) -> None:
     """Keep the receipt of a write under its key, to be erased with its memory."""
     if request.idempotency_key is not None:
-        value = json.dumps({"request": _fingerprint(request), **_receipt_fields(receipt)})
+        value = json.dumps({"request": fingerprint(request), **_receipt_fields(receipt)})
         key = request.idempotency_key
         decision = Decision(scope=IDEMPOTENCY, key=key, value=value, uid=uid)
         transaction.decide(row, decision)
@@ -83,7 +83,8 @@ _IDENTIFYING = (
 """The fields that make two requests the same, besides the body and its times."""
 
 
-def _fingerprint(request: SaveRequest) -> str:
+def fingerprint(request: SaveRequest) -> str:
+    """Tell requests apart by all that they ask for, without keeping any of it."""
     kind, data = encode_body(request.content)
     fields = {name: getattr(request, name) for name in _IDENTIFYING}
     times = (request.expiry.at, request.expiry.lifetime, request.created_at)

@@ -14,6 +14,7 @@ from typing import Any
 from zero_mem.errors import Conflict, LimitReached, NotAllowed, NotFound
 from zero_mem.operations import idempotency
 from zero_mem.operations.draft import Draft
+from zero_mem.operations.redacted import masked, redacted_save, redacted_update
 from zero_mem.operations.requests import Expiry, SaveRequest, UpdateRequest
 from zero_mem.operations.rules import (
     check_same,
@@ -38,7 +39,15 @@ class Plan(Draft):
     # Operations
 
     def save(self, request: SaveRequest) -> MemoryReceipt:
-        """Create a record, or change the active one with this id or key (`op:dedupe-key`)."""
+        """Create a record, or change the active one with this id or key (`op:dedupe-key`).
+
+        Secrets are taken out before anything else is looked at; the receipt says so.
+        """
+        clean = redacted_save(request, self.redactor)
+        receipt = self._save(clean)
+        return receipt if clean is request else masked(receipt)
+
+    def _save(self, request: SaveRequest) -> MemoryReceipt:
         if request.idempotency_key is not None:
             key = request.idempotency_key
             first = idempotency.first_receipt(self.transaction, self.row, request, key)
@@ -60,6 +69,11 @@ class Plan(Draft):
 
     def update(self, request: UpdateRequest) -> MemoryReceipt:
         """Change what the request names of an active record (`op:merge`)."""
+        clean = redacted_update(request, self.redactor)
+        receipt = self._update(clean)
+        return receipt if clean is request else masked(receipt)
+
+    def _update(self, request: UpdateRequest) -> MemoryReceipt:
         current = self.live(request.memory_id)
         check_version(current, request.if_version)
         record = current.record

@@ -38,6 +38,12 @@ def check_name(value: object, what: str, *, longest: int = _LONGEST_NAME) -> str
     return unicodedata.normalize("NFC", value)
 
 
+def name_of(text: str) -> str:
+    """Make a name of any text: one line, of bounded length; "" where nothing is left."""
+    printable = _UNPRINTABLE.sub(" ", text)
+    return unicodedata.normalize("NFC", " ".join(printable.split()))[:_LONGEST_NAME].strip()
+
+
 def optional_name(value: object, what: str) -> str | None:
     """Accept a name, or None; an empty string counts as not given."""
     return None if value is None or value == "" else check_name(value, what)

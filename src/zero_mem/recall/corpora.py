@@ -15,8 +15,10 @@ from itertools import islice
 
 from zero_mem.index.document import index_terms
 from zero_mem.index.units import Unit, unit_of
+from zero_mem.models.date_parsers import DateParser
 from zero_mem.recall.corpus import Corpus
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
+from zero_mem.text.entities import RULES, EntityExtractor
 from zero_mem.types import Path
 
 LARGEST = 20_000
@@ -31,6 +33,9 @@ CACHED_UNITS = 60_000
 SAMPLED = 64
 """So many places of a large namespace show whether its threads hold together."""
 
+FOLLOWING = 6
+"""At each of them so many records are read, since between two messages may be tool results."""
+
 FOLLOWED = 500
 """How many journal entries are followed; beyond, a corpus is made anew."""
 
@@ -43,9 +48,23 @@ class _Kept:
 
 
 class Corpora:
-    """The corpora of one store; safe to share between threads."""
+    """The corpora of one store; safe to share between threads.
 
-    def __init__(self, *, most: int = CACHED_UNITS) -> None:
+    Args:
+        most: How many units of all namespaces are kept.
+        extractor: Finds names, in records and in questions.
+        date_parser: Reads time phrases that the rules do not know.
+    """
+
+    def __init__(
+        self,
+        *,
+        most: int = CACHED_UNITS,
+        extractor: EntityExtractor = RULES,
+        date_parser: DateParser | None = None,
+    ) -> None:
+        self.extractor = extractor
+        self.date_parser = date_parser
         self._kept: OrderedDict[Path, _Kept] = OrderedDict()
         self._coherent: dict[Path, tuple[int, bool]] = {}
         self._lock = threading.Lock()
@@ -58,10 +77,21 @@ class Corpora:
             kept = self._kept.setdefault(row.path, _Kept())
             self._kept.move_to_end(row.path)
         with kept.lock:
-            corpus = _current(transaction, row, kept)
+            corpus = self._current(transaction, row, kept)
             kept.corpus, kept.sequence = corpus, max(row.sequence, kept.sequence)
             self._evict()
             yield corpus
+
+    def _current(self, transaction: Transaction, row: NamespaceRow, kept: _Kept) -> Corpus:
+        corpus = kept.corpus
+        # An older snapshot than the cached one still finds its own rows; what it lacks, it drops.
+        if corpus is not None and row.sequence <= kept.sequence:
+            return corpus
+        if corpus is not None and _follow(transaction, row, kept.sequence, corpus):
+            return corpus
+        return Corpus(
+            _units(transaction, row), extractor=self.extractor, date_parser=self.date_parser
+        )
 
     def coherent(self, transaction: Transaction, row: NamespaceRow) -> bool:
         """Tell by a sample whether the threads of a large namespace hold together."""
@@ -88,24 +118,15 @@ class Corpora:
 
 
 def _sampled(count: int) -> list[int]:
-    """Choose the counts of some records at even steps, each with the two after it."""
-    step = max(3, count // SAMPLED)
-    return [n + more for n in range(1, count + 1, step) for more in (0, 1, 2) if n + more <= count]
+    """Choose the counts of some records at even steps, each with the few after it."""
+    step = max(FOLLOWING, count // SAMPLED)
+    starts = range(1, count + 1, step)
+    return [n + more for n in starts for more in range(FOLLOWING) if n + more <= count]
 
 
 def fits(row: NamespaceRow) -> bool:
     """Tell whether a namespace is ranked as a whole."""
     return row.documents <= LARGEST and row.length <= MOST_TERMS
-
-
-def _current(transaction: Transaction, row: NamespaceRow, kept: _Kept) -> Corpus:
-    corpus = kept.corpus
-    # An older snapshot than the cached one still finds its own rows; what it has not, it drops.
-    if corpus is not None and row.sequence <= kept.sequence:
-        return corpus
-    if corpus is not None and _follow(transaction, row, kept.sequence, corpus):
-        return corpus
-    return Corpus(_units(transaction, row))
 
 
 def _units(transaction: Transaction, row: NamespaceRow) -> list[Unit]:

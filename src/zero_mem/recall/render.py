@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from zero_mem.errors import InvalidInput
 from zero_mem.recall.request import Finding
@@ -14,6 +14,9 @@ from zero_mem.types import MemoryRecord, Recall, RecallItem
 
 DEFAULT_BUDGET = 1000
 """Tokens of one recall where the caller names no budget."""
+
+NEAR = 5
+"""So many records beyond the limit are told where a recall explains itself."""
 
 _MOST = 1 << 40
 
@@ -49,20 +52,12 @@ class Lines:
         """
         record, newer = found.hit.record, found.superseded_by
         extract = compress(record.content, limit=threshold, query=query)
-        item = RecallItem(
-            memory_id=record.memory_id,
-            text=extract.text,
-            score=found.hit.score,
-            record=record,
-            superseded_by=newer,
-            reason="" if rank is None else reason(found, rank),
-            parts={} if rank is None else found.parts,
-        )
+        item = _item(found, extract.text, rank)
         line = memory_line(record.memory_id, record.kind, record.key, extract.text)
         line += f" (superseded by {newer})" if newer else ""
         cost = self.tokenizer.count(line + "\n")
         if self.spent + cost > self.budget:
-            self.missed.append(item)
+            self.missed.append(_out(item, f"over the budget of {self.budget} tokens"))
             self.over_budget.append(record.memory_id)
             return False
         self.items.append(item)
@@ -70,6 +65,11 @@ class Lines:
         self.spent += cost
         self.shortened += extract.left_out > 0
         return True
+
+    def miss(self, found: Finding, *, threshold: int, query: str, rank: int, why: str) -> None:
+        """Note a record that would have come next."""
+        text = compress(found.hit.record.content, limit=threshold, query=query).text
+        self.missed.append(_out(_item(found, text, rank), why))
 
     def text(self) -> str:
         """Join the lines; a joint that costs more than its parts gives up its last item."""
@@ -80,7 +80,7 @@ class Lines:
     def _give_up_last(self) -> None:
         self.lines.pop()
         item = self.items.pop()
-        self.missed.insert(0, item)
+        self.missed.insert(0, _out(item, f"over the budget of {self.budget} tokens"))
         self.over_budget.insert(0, item.memory_id)
 
     def with_note(self, notes: Sequence[str]) -> str:
@@ -117,6 +117,23 @@ class Lines:
         )
 
 
+def _item(found: Finding, text: str, rank: int | None) -> RecallItem:
+    return RecallItem(
+        memory_id=found.hit.record.memory_id,
+        text=text,
+        score=found.hit.score,
+        record=found.hit.record,
+        superseded_by=found.superseded_by,
+        reason="" if rank is None else reason(found, rank),
+        parts={} if rank is None else found.parts,
+    )
+
+
+def _out(item: RecallItem, why: str) -> RecallItem:
+    """Say why an item that explains itself is out."""
+    return replace(item, reason=f"{item.reason}, {why}") if item.reason else item
+
+
 def _some(ids: list[str], most: int = 10) -> str:
     shown = ", ".join(ids[:most])
     return shown if len(ids) <= most else f"{shown} and {len(ids) - most} more"
@@ -133,7 +150,8 @@ def reason(found: Finding, rank: int) -> str:
     own = parts.pop("own", 0.0)
     said = [f"rank {rank}, BM25 {own:.3f}", *(f"{name} {parts[name]:.3f}" for name in parts)]
     newer = [f"superseded by {found.superseded_by}"] if found.superseded_by else []
-    return ", ".join([*said, f"score {found.hit.score:.3f}", *newer])
+    note = [found.note] if found.note else []
+    return ", ".join([*said, f"score {found.hit.score:.3f}", *newer, *note])
 
 
 def recalled(
@@ -155,15 +173,21 @@ def recalled(
         budget: Most tokens of the text.
         tokenizer: Counts them.
         threshold: Most characters of one body.
-        explain: Keep what just missed, and the reasons.
+        explain: Keep the reasons, and what just missed: up to `NEAR` beyond the limit.
     """
     lines = Lines(budget=budget, tokenizer=tokenizer)
-    more = 0
+    more, last = False, 0
     for rank, found in enumerate(findings, start=1):
-        if len(lines.items) == limit or len(lines.missed) == limit:
-            more += 1
+        full = len(lines.items) == limit or len(lines.over_budget) == limit
+        if full and (not explain or rank - last > NEAR):
+            more = True
             break
         most = threshold(found.hit.record)
-        lines.add(found, threshold=most, query=query, rank=rank if explain else None)
+        if full:
+            more, why = True, f"over the limit of {limit} items"
+            lines.miss(found, threshold=most, query=query, rank=rank, why=why)
+        else:
+            last = rank
+            lines.add(found, threshold=most, query=query, rank=rank if explain else None)
     note = f"more matched than the {limit} shown" if more and lines.items else ""
     return lines.recall([note], explain=explain)

@@ -16,6 +16,9 @@ COMMON_WORDS = 3
 COMMON_SHARE = 0.4
 """How much two facts begin alike, in words and as a share of the longer one."""
 
+HAPPENED = frozenset({"tool_call", "tool_result"})
+"""Kinds that say what happened: a later result takes nothing of an earlier one back."""
+
 _READ_CHARACTERS = 400
 
 _WORDS = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+(?:['’-]\w+)*")
@@ -32,7 +35,8 @@ def replaced(units: Sequence[Unit]) -> dict[int, int]:
 
     Two texts are versions of one fact if they begin alike and their tails, neither of them
     empty, say no relation of their own: `The author of X is A` and `The author of X is B`, but
-    not `The author of Y is B`. Speaker and kind have to be the same, and neither has a key.
+    not `The author of Y is B`. Speaker and kind have to be the same, neither has a key, and
+    neither is the call or the result of a tool.
 
     Args:
         units: Some units, the likeliest first.
@@ -43,7 +47,8 @@ def replaced(units: Sequence[Unit]) -> dict[int, int]:
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     words: dict[int, tuple[str, ...]] = {}
     for place, unit in enumerate(units):
-        found = () if unit.key is not None else _words(unit.text[:_READ_CHARACTERS])
+        a_fact = unit.key is None and unit.kind not in HAPPENED
+        found = _words(unit.text[:_READ_CHARACTERS]) if a_fact else ()
         if SHORTEST <= len(found) <= LONGEST:
             words[place] = found
             alike[unit.speaker, unit.kind, *found[:COMMON_WORDS]].append(place)

@@ -66,7 +66,9 @@ class PromptBook:
             run["answers"].append(self._number(run, answer))
 
     def _values(self, prompt: Prompt) -> list[list[Any]]:
-        return [[seen.value, int(seen.visible), int(seen.linked)] for seen in prompt.values]
+        return [
+            [seen.value, int(seen.visible), int(seen.linked), seen.read] for seen in prompt.values
+        ]
 
     def _number(self, run: dict[str, Any], entry: Entry) -> int:
         key = (entry.message, entry.spans, entry.changed)

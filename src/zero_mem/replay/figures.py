@@ -47,11 +47,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueSeen:
-    """One value that a call took from memory, and how its prompt showed it."""
+    """One value that a call took from memory, and how its prompt showed it.
+
+    `read` is the memory that is one read away and holds it, where the prompt does not show it.
+    """
 
     value: str
     visible: bool
     linked: bool
+    read: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,8 @@ class PromptWriter:
     - `tokens`: all of the prompt, with definitions, preamble and charged reads.
     - `charged`: tokens of the reads that values need which are not visible; they are in no
       message.
-    - `values`: what the answer's calls take from memory, each with `visible` and `linked`.
+    - `values`: what the answer's calls take from memory, each with `visible` and `linked`, and
+      in `read` the memory that has to be read for it, where it is not visible.
 
     With these every share and token figure of the result can be counted again.
     """

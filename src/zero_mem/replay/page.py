@@ -10,6 +10,7 @@ from zero_mem.ledger.example import example
 from zero_mem.replay import output
 from zero_mem.replay.book import PromptBook, strategy_key
 from zero_mem.replay.charts import Point, Series, bars, line_chart, plain_text, scatter, thinned
+from zero_mem.replay.evidence import EvidenceBook
 from zero_mem.replay.figures import Outcome, Replay, Seen, mean_by_call, ratio
 from zero_mem.replay.verdict import Verdict
 from zero_mem.replay.wording import money, percent, short, signed
@@ -74,7 +75,7 @@ def _coverage_tiles(seen: Seen) -> list[tuple[str, str]]:
 
 
 def lines(replay: Replay, judged: Outcome | None) -> str:
-    """Draw the tokens at each call, wide and narrow; Zero-Mem at the judged budget alone."""
+    """Draw the tokens at each call, wide and narrow; of budgets the judged one alone."""
     series = [
         Series(
             key=outcome.strategy,
@@ -117,7 +118,8 @@ def lines_table(replay: Replay, judged: Outcome | None) -> str:
 
 def charted(replay: Replay, judged: Outcome | None) -> list[Outcome]:
     """List the outcomes that are drawn as lines."""
-    return [o for o in replay.outcomes if o.strategy != "zero_mem" or o is judged]
+    at = judged.budget if judged else None
+    return [o for o in replay.outcomes if o.budget in (None, at)]
 
 
 def metrics(replay: Replay) -> str:
@@ -344,6 +346,29 @@ def prompts_note(book: PromptBook, replay: Replay) -> str:
 def strategies_of(replay: Replay) -> list[dict[str, str]]:
     """Name the strategies for the inspector's choice."""
     return [{"key": strategy_key(o.strategy, o.budget), "label": o.label} for o in replay.outcomes]
+
+
+def evidence_section(evidence: EvidenceBook) -> str:
+    """Give the place where the page's script shows what recall would have chosen."""
+    if not evidence.runs:
+        return ""
+    turns = sum(len(run["turns"]) for run in evidence.runs)
+    cut = " The page holds the first ones." if evidence.closed else ""
+    note = (
+        f"For each user turn, what zero-mem recall would have chosen from the messages before it, "
+        f"with what the scores are made of, and what just missed. {turns:,} turns.{cut}"
+    )
+    return (
+        '<section class="search" aria-labelledby="search" id="search-view">'
+        f'<div class="head"><h2 id="search">What a search of the trace would find</h2>'
+        f"<p>{plain_text(note)}</p></div>"
+        '<noscript><p class="empty">This part needs JavaScript; it runs from this page alone.</p>'
+        "</noscript>"
+        '<form class="controls" id="search-controls" hidden>'
+        '<label>Run<select id="search-run"></select></label>'
+        '<label>User turn<select id="search-turn"></select></label></form>'
+        '<div id="found" aria-live="polite"></div></section>'
+    )
 
 
 def method(replay: Replay, verdict: Verdict) -> str:

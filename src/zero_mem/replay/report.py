@@ -13,6 +13,7 @@ from typing import Any, Final
 from zero_mem.replay import page
 from zero_mem.replay.book import PromptBook, strategy_key
 from zero_mem.replay.charts import plain_text
+from zero_mem.replay.evidence import EvidenceBook
 from zero_mem.replay.figures import Outcome, Replay
 from zero_mem.replay.output import package_version
 from zero_mem.replay.verdict import Verdict
@@ -26,6 +27,7 @@ def report(
     verdict: Verdict,
     *,
     book: PromptBook | None = None,
+    evidence: EvidenceBook | None = None,
     source: str = "",
     title: str = "Zero-Mem replay",
 ) -> str:
@@ -38,13 +40,14 @@ def report(
         replay: The figures.
         verdict: Their verdict.
         book: The prompts collected while replaying; without it the inspector stays empty.
+        evidence: What recall would have chosen; without it its section stays away.
         source: What was replayed, as the reader should see it named.
         title: The page's title.
 
     Returns:
         A whole HTML document; write it as UTF-8.
     """
-    book = book or PromptBook()
+    book, evidence = book or PromptBook(), evidence or EvidenceBook()
     judged = _judged(replay, verdict)
     style, script = _asset("report.css"), _asset("report.js")
     parts = {
@@ -53,7 +56,8 @@ def report(
         "source": plain_text(source),
         "style": style,
         "script": script,
-        "book": _embedded(_book(replay, book, judged)),
+        "book": _embedded(_book(replay, book, judged) | {"evidence": evidence.runs}),
+        "evidence_section": page.evidence_section(evidence),
         "footer": f"Made by zero-mem {plain_text(package_version())}. "
         "This page loads nothing and sends nothing.",
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from zero_mem.memory import Memory
+from zero_mem.operations.requests import name_of
 from zero_mem.runtime import ZeroMemRuntime
 from zero_mem.types import Path
 
@@ -43,7 +44,9 @@ class MemorySaver:
         """Begin a run in the next namespace."""
         self._runs += 1
         space = self._memory.namespace(*self._root, f"run-{self._runs}")
-        return _RuntimeSaver(ZeroMemRuntime(space, conversation=name, memory_id_of=_its_own))
+        conversation = name_of(name) or f"run-{self._runs}"
+        runtime = ZeroMemRuntime(space, conversation=conversation, memory_id_of=_its_own)
+        return _RuntimeSaver(runtime)
 
 
 class _RuntimeSaver:

@@ -1,7 +1,7 @@
 """Transcript files: JSON or JSON lines, plain or gzip, read a line at a time.
 
 The format is told by the content. A line that cannot be read becomes a defect that names
-file and line, and the rest goes on; a file that holds nothing to replay is an error.
+file and line, and the rest goes on; a file that holds no run is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 from zero_mem.controller.messages import Defect, Transcript, WireFormat
 from zero_mem.controller.wire.assembly import Assembly, Read
@@ -23,6 +23,7 @@ from zero_mem.errors import InvalidInput
 
 Progress: TypeAlias = Callable[[int, int], None]
 _Decoded: TypeAlias = tuple[Any, list[str]]
+T_co = TypeVar("T_co", covariant=True)
 
 _GZIP: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
@@ -57,7 +58,7 @@ def read(
         The runs in the order of the file, with unique names, and the defects by line.
 
     Raises:
-        InvalidInput: The file is missing, unreadable, empty, or holds nothing to replay.
+        InvalidInput: The file is missing, unreadable, empty, or holds no run.
     """
     transcripts: list[Transcript] = []
     defects: list[Defect] = []
@@ -89,7 +90,7 @@ def iter_read(
         Runs and defects.
 
     Raises:
-        InvalidInput: The file is missing, unreadable, empty, or holds nothing to replay.
+        InvalidInput: The file is missing, unreadable, empty, or holds no run.
     """
     source = _Source(Path(path), progress)
     assembly = Assembly(source.path.name, set() if names is None else names)
@@ -101,10 +102,66 @@ def iter_read(
             first = first or f"; {where}{read_now.problem}"
         yield read_now
     if not found:
-        raise InvalidInput(f"{source.path}: nothing to replay. Looked for {LOOKED_FOR}{first}")
+        raise InvalidInput(f"{source.path}: it holds no run. Looked for {LOOKED_FOR}{first}")
 
 
-def _reads(source: _Source, assembly: Assembly) -> Iterator[Read]:
+def iter_values(path: str | Path, *, progress: Progress | None = None) -> Iterator[tuple[int, Any]]:
+    """Read the JSON values of a file, whatever they are.
+
+    Args:
+        path: As for `read`.
+        progress: As for `read`.
+
+    Yields:
+        The 1-based line and its value; a `Defect` in the place of one that can't be read. JSON
+        that is spread over lines is one value, at line 0.
+
+    Raises:
+        InvalidInput: The file is missing, unreadable or empty.
+    """
+    source = _Source(Path(path), progress)
+    for found in _reads(source, _Values(source.path.name)):
+        yield (found.line, found) if isinstance(found, Defect) else found
+
+
+def first_line(path: str | Path) -> bytes:
+    """Read the first line of a file that is not blank, unzipped; empty where there is none.
+
+    Raises:
+        InvalidInput: The file is missing or unreadable.
+    """
+    first = next(_Source(Path(path), None).lines(), None)
+    return b"" if first is None else first.raw
+
+
+class _Sink(Protocol[T_co]):
+    """Takes the values of a file, one after another, and gives what is complete with each."""
+
+    @property
+    def file(self) -> str:
+        """The file's name, for defects."""
+
+    def feed(self, value: Any, line: int) -> Iterator[T_co]:
+        """Take one value."""
+
+    def finish(self) -> Iterator[T_co]:
+        """Give what needed the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Gives the values as they are."""
+
+    file: str
+
+    def feed(self, value: Any, line: int) -> Iterator[tuple[int, Any]]:
+        yield line, value
+
+    def finish(self) -> Iterator[tuple[int, Any]]:
+        yield from ()
+
+
+def _reads(source: _Source, sink: _Sink[T_co]) -> Iterator[T_co | Defect]:
     """Read line by line where the first line is a JSON value of its own, else whole."""
     lines = source.lines()
     first = next(lines, None)
@@ -114,52 +171,52 @@ def _reads(source: _Source, assembly: Assembly) -> Iterator[Read]:
     try:
         decoded = _decode(first.raw)
     except ValueError:
-        yield from _read_whole([first, *lines], assembly)
+        yield from _read_whole([first, *lines], sink)
     else:
-        yield from _feed(decoded, first.number, assembly)
-        yield from _read_lines(lines, assembly)
-    yield from assembly.finish()
+        yield from _feed(decoded, first.number, sink)
+        yield from _read_lines(lines, sink)
+    yield from sink.finish()
     if source.broken:
-        yield _line_defect(assembly, source.number, source.broken)
+        yield _line_defect(sink, source.number, source.broken)
 
 
-def _feed(decoded: _Decoded, line: int, assembly: Assembly) -> Iterator[Read]:
+def _feed(decoded: _Decoded, line: int, sink: _Sink[T_co]) -> Iterator[T_co | Defect]:
     value, problems = decoded
     for problem in problems:
-        yield _line_defect(assembly, line, problem)
-    yield from assembly.feed(value, line)
+        yield _line_defect(sink, line, problem)
+    yield from sink.feed(value, line)
 
 
-def _read_lines(lines: Iterable[_Line], assembly: Assembly) -> Iterator[Read]:
+def _read_lines(lines: Iterable[_Line], sink: _Sink[T_co]) -> Iterator[T_co | Defect]:
     """Feed each line as a value of its own; a line that is none becomes a defect."""
     for line in lines:
         try:
             decoded = _decode(line.raw)
         except ValueError as error:
-            yield _line_defect(assembly, line.number, f"{error}: line left out")
+            yield _line_defect(sink, line.number, f"{error}: line left out")
         else:
-            yield from _feed(decoded, line.number, assembly)
+            yield from _feed(decoded, line.number, sink)
 
 
-def _read_whole(lines: Sequence[_Line], assembly: Assembly) -> Iterator[Read]:
+def _read_whole(lines: Sequence[_Line], sink: _Sink[T_co]) -> Iterator[T_co | Defect]:
     """Feed JSON that is spread over lines; where it breaks off, what stands before it."""
     try:
         decoded = _decode(b"".join(line.raw for line in lines))
     except ValueError as error:
-        yield from _salvage(lines, str(error), assembly)
+        yield from _salvage(lines, str(error), sink)
     else:
-        yield from _feed(decoded, 0, assembly)
+        yield from _feed(decoded, 0, sink)
 
 
-def _salvage(lines: Sequence[_Line], problem: str, assembly: Assembly) -> Iterator[Read]:
+def _salvage(lines: Sequence[_Line], problem: str, sink: _Sink[T_co]) -> Iterator[T_co | Defect]:
     """Read a broken file by lines or as a list that breaks off, whichever gives more."""
     text = b"".join(line.raw for line in lines).decode("utf-8", "replace")
     elements = _elements(text)
     if len(elements) <= sum(_is_json(line.raw) for line in lines):
-        yield from _read_lines(lines, assembly)
+        yield from _read_lines(lines, sink)
         return
-    yield _line_defect(assembly, lines[-1].number, f"{problem}: the list is read up to there")
-    yield from assembly.feed(elements, 0)
+    yield _line_defect(sink, lines[-1].number, f"{problem}: the list is read up to there")
+    yield from sink.feed(elements, 0)
 
 
 def _elements(text: str) -> list[Any]:
@@ -179,9 +236,9 @@ def _elements(text: str) -> list[Any]:
     return elements
 
 
-def _line_defect(assembly: Assembly, line: int, problem: str) -> Defect:
+def _line_defect(sink: _Sink[Any], line: int, problem: str) -> Defect:
     record = f"line {line}" if line else ""
-    return Defect(file=assembly.file, line=line, record=record, problem=problem)
+    return Defect(file=sink.file, line=line, record=record, problem=problem)
 
 
 def _is_json(raw: bytes) -> bool:

@@ -35,13 +35,13 @@ class Forgetting(View):
         if duration is None:
             raise InvalidInput("lease is a duration; a task without an end needs no start_task")
         with self._write_after_queue() as plan:
-            open_task(plan.transaction, plan.row, name, plan.now, duration)
+            open_task(plan.transaction, plan.row, plan.redactor.name(name), plan.now, duration)
 
     def renew_task(self, task: str) -> None:
         """Let the lease of an open task begin anew; a task that is not open is left alone."""
         name = check_name(task, "task")
         with self._write_after_queue() as plan:
-            renew_task(plan.transaction, plan.row, name, plan.now)
+            renew_task(plan.transaction, plan.row, plan.redactor.name(name), plan.now)
 
     def end_task(
         self, task: str, *, action: Ending = "expire", dry_run: bool = False
@@ -55,7 +55,9 @@ class Forgetting(View):
         """
         name = check_name(task, "task")
         ending = check_ending(action)
-        return self._sweep(lambda plan: sweep.end_task(plan, name, ending), dry_run)
+        return self._sweep(
+            lambda plan: sweep.end_task(plan, plan.redactor.name(name), ending), dry_run
+        )
 
     def raise_event(
         self,
@@ -75,7 +77,10 @@ class Forgetting(View):
         """
         name, ending = check_name(event, "event"), check_ending(action)
         wanted = check_metadata(match or {})
-        return self._sweep(lambda plan: sweep.raise_event(plan, name, wanted, ending), dry_run)
+        return self._sweep(
+            lambda plan: sweep.raise_event(plan, name, plan.redactor.asked_where(wanted), ending),
+            dry_run,
+        )
 
     def expire(self, *, action: Ending = "expire", dry_run: bool = False) -> SweepReport:
         """Sweep this namespace: what is past its time, its task's lease or its retention."""
@@ -97,6 +102,7 @@ class Forgetting(View):
                 swept = run(plan)
                 if dry_run:
                     raise _DryRun
+            self._memory.metrics.swept()
         except _DryRun:
             pass
         return SweepReport(swept=tuple(swept), dry_run=dry_run)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from time import perf_counter
 from typing import Any, TypeAlias
 
-from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_moment, check_text
@@ -80,7 +80,7 @@ class Reads(View):
             cursor: `next_cursor` of the page before; it stays valid while records change.
         """
         limit = check_count(limit, "limit")
-        parsed, after = filters.parse(where), _position(cursor)
+        parsed, after = self._filter(where), _position(cursor)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             stored = transaction.scan(row, parsed.equalities(), after=after) if row else iter(())
@@ -99,30 +99,45 @@ class Reads(View):
 
     def count(self, where: Where | None = None) -> int:
         """Count records; live ones unless the filter names a state."""
-        parsed = filters.parse(where)
+        parsed = self._filter(where)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
             stored = transaction.scan(row, parsed.equalities()) if row else iter(())
             return sum(visible(s.record, parsed, now) for s in stored)
 
     def search(self, query: str, *, where: Where | None = None, limit: int = 10) -> Hits:
-        """Find live records by their words, best first.
+        """Find live records by their words, best first, and by their meaning with an embedder.
+
+        Without an embedder, or while it gives nothing, only what holds a word of the query is
+        found; `Recall.degraded` says when that is so.
 
         Args:
             query: Any text; no character in it has a special meaning.
             where: A filter; one that names a state reads that state instead.
             limit: Most hits.
+
+        Returns:
+            Hits with a score above 0 and below 1, comparable within the namespace.
         """
         # What ranks is loaded on first use: most of an import's time would go there.
         from zero_mem.recall.search import search as search_namespace
 
         limit = check_count(limit, "limit")
-        text, parsed = check_query(query), filters.parse(where)
+        text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         self._memory.flush()
+        dense = self._memory.dense
+        near = dense.look_up(self._path, text) if dense else None
         with self._reading() as (transaction, row, now):
             if row is None:
                 return []
-            request = Request(query=text, where=parsed, now=now, asked_at=now, own_words=True)
+            request = Request(
+                query=text,
+                where=parsed,
+                now=now,
+                asked_at=now,
+                own_words=True,
+                similarities=near.scores if near else None,
+            )
             found = search_namespace(transaction, row, request, self._memory.corpora)
             return [finding.hit for finding in islice(found, limit)]
 
@@ -159,8 +174,9 @@ class Reads(View):
         """
         from zero_mem.recall.search import search as search_namespace
 
+        begun = perf_counter()
         config = configuration(profile)
-        text, parsed = check_query(query), filters.parse(where)
+        text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         most = config.items if limit is None else check_count(limit, "limit")
@@ -181,6 +197,7 @@ class Reads(View):
                 session=live[0],
                 speaker=live[1],
                 similarities=near.scores if near else None,
+                shown=lambda record: _shown(row, record),
             )
             found = search_namespace(transaction, row, request, self._memory.corpora)
             recall = recalled(
@@ -192,6 +209,7 @@ class Reads(View):
                 threshold=lambda record: _limits(row, record).compaction_threshold,
                 explain=explain,
             )
+        self._memory.metrics.recalled(len(recall.items), recall.tokens, begun)
         return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
 
     def recall_for_prompt(
@@ -237,8 +255,9 @@ class Reads(View):
         """Note that a prompt showed these records; not journalled, not worth an fsync."""
         if identities:
             with self._memory.transaction(write=True, durable=False) as transaction:
-                row = transaction.create_namespace(self._path)
-                transaction.accessed(row, identities, to_micros(self._memory.now()))
+                row = transaction.namespace(self._path)
+                if row is not None:
+                    transaction.accessed(row, identities, to_micros(self._memory.now()))
 
     def read(
         self,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
@@ -293,7 +292,7 @@ class Writes(View):
         """
         if not where and not everything:
             raise InvalidInput("delete_many needs a filter, or everything=True to delete all")
-        parsed = filters.parse(where)
+        parsed = self._filter(where)
         with self._write_after_queue() as plan:
             found = [
                 stored.record.memory_id

@@ -55,7 +55,8 @@ class Change(NamedTuple):
 
     `group` is the sequence of the first change of the same operation. `body_changed` is
     False where `after` carries the body of `before`. `fields` is `after` as it is written
-    down (`codec.encode_fields`).
+    down (`codec.encode_fields`). `terms` are the record's terms where its text is sealed; None
+    has them cut from the text.
     """
 
     operation: Operation
@@ -67,6 +68,7 @@ class Change(NamedTuple):
     after: Stored
     body_changed: bool
     fields: str
+    terms: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,20 +159,20 @@ def settle(changes: Sequence[Change]) -> list[Final]:
             before=first[key],
             after=change.after,
             fields=change.fields,
-            terms=_terms(first[key], change.after),
+            terms=_terms(first[key], change),
         )
         for key, change in last.items()
     ]
 
 
-def _terms(before: Stored | None, after: Stored) -> Sequence[str] | None:
+def _terms(before: Stored | None, change: Change) -> Sequence[str] | None:
     old = before.record if before else None
-    new = after.record
+    new = change.after.record
     if new.state != "active":
         return () if old is not None and old.state == "active" else None
     if old is not None and old.state == "active" and _same_text(old, new):
         return None
-    return index_terms(new)
+    return index_terms(new) if change.terms is None else change.terms
 
 
 def _same_text(old: MemoryRecord, new: MemoryRecord) -> bool:
@@ -315,6 +317,10 @@ class Transaction(ABC):
         """List a scope in the order its keys were first decided."""
 
     @abstractmethod
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """List the scopes that have decisions, in order of name."""
+
+    @abstractmethod
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """Set the value under (scope, key)."""
 
@@ -349,6 +355,10 @@ class Transaction(ABC):
         """
 
 
+SEALED = "sealed"
+"""The note of a store whose values are encrypted."""
+
+
 class Storage(ABC):
     """A place that holds namespaces of memories."""
 
@@ -368,6 +378,18 @@ class Storage(ABC):
         Raises:
             StoreUnavailable: The store is locked, full, read-only, or gone.
         """
+
+    @abstractmethod
+    def note(self, name: str) -> str | None:
+        """Read a note on the store as a whole, None where there is none."""
+
+    @abstractmethod
+    def notes(self, prefix: str) -> dict[str, str]:
+        """Read the notes whose names begin so."""
+
+    @abstractmethod
+    def keep_note(self, name: str, value: str) -> None:
+        """Keep a note on the store as a whole, durably."""
 
     @abstractmethod
     def scrub(self, *, wait: bool = True) -> None:

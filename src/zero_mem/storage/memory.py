@@ -65,6 +65,7 @@ class MemoryStorage(Storage):
     def __init__(self) -> None:
         self.origin = secrets.token_hex(8)
         self._spaces: dict[Path, _Space] = {}
+        self._notes: dict[str, str] = {}
         self._closed = False
         self._lock = threading.RLock()
 
@@ -80,6 +81,18 @@ class MemoryStorage(Storage):
             except BaseException:
                 transaction.roll_back()
                 raise
+
+    def note(self, name: str) -> str | None:
+        """See `Storage.note`."""
+        return self._notes.get(name)
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """See `Storage.notes`."""
+        return {name: value for name, value in self._notes.items() if name.startswith(prefix)}
+
+    def keep_note(self, name: str, value: str) -> None:
+        """See `Storage.keep_note`."""
+        self._notes[name] = value
 
     def scrub(self, *, wait: bool = True) -> None:
         """Do nothing: an erased body is gone at once."""
@@ -399,6 +412,9 @@ class MemoryTransaction(Transaction):
 
     def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
         return [d for d in self._space(row).decisions.values() if d.scope == scope]
+
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        return sorted({scope for scope, _ in self._space(row).decisions})
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._put(self._space(row).decisions, (decision.scope, decision.key), decision)

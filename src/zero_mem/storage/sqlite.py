@@ -94,6 +94,26 @@ class SQLiteStorage(Storage):
             finally:
                 transaction.end_reads()
 
+    def note(self, name: str) -> str | None:
+        """See `Storage.note`."""
+        with self._file.transaction(write=False, durable=True) as connection:
+            sql = "SELECT value FROM store WHERE name = ?"
+            found = connection.execute(sql, (f"note.{name}",)).fetchone()
+        return None if found is None else str(found[0])
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """See `Storage.notes`."""
+        with self._file.transaction(write=False, durable=True) as connection:
+            rows = connection.execute("SELECT name, value FROM store").fetchall()
+        begin = f"note.{prefix}"
+        return {name[5:]: value for name, value in rows if name.startswith(begin)}
+
+    def keep_note(self, name: str, value: str) -> None:
+        """See `Storage.keep_note`."""
+        with self._file.transaction(write=True, durable=True) as connection:
+            sql = "INSERT OR REPLACE INTO store VALUES (?, ?)"
+            connection.execute(sql, (f"note.{name}", value))
+
     def scrub_pending(self) -> bool:
         """Tell whether erased bytes may still be in the files."""
         with self.transaction() as transaction:
@@ -434,6 +454,10 @@ class SQLiteTransaction(SQLiteVectors):
         )
         found = self._run(sql, (row.number, scope))
         return [Decision(scope=scope, key=key, value=value, uid=uid) for key, value, uid in found]
+
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        sql = "SELECT DISTINCT scope FROM decision WHERE namespace = ? ORDER BY scope"
+        return [scope for (scope,) in self._run(sql, (row.number,))]
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._run(

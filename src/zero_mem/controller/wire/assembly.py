@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from zero_mem.controller.messages import Defect, Transcript
 from zero_mem.controller.wire.claude_code import Session
+from zero_mem.controller.wire.codex import Rollout
 from zero_mem.controller.wire.detect import own_name, shape, wire_format
 from zero_mem.controller.wire.draft import Draft, Parsed, kind
 from zero_mem.controller.wire.formats import WIRES
@@ -31,6 +32,7 @@ class Assembly:
     file: str
     names: set[str] = field(default_factory=set)
     _session: Session | None = None
+    _rollout: Rollout | None = None
     _log: RequestLog | None = None
     _loose: list[tuple[Any, int]] = field(default_factory=list)
     _strange: list[tuple[Defect, bool]] = field(default_factory=list)
@@ -41,6 +43,9 @@ class Assembly:
         match shape(value):
             case "session":
                 self._entries().add(value, line)
+            case "rollout":
+                self._rollout = self._rollout or Rollout(file=self.file)
+                self._rollout.add(value, line)
             case "pair" | "request":
                 self._requests().add(value, line)
             case "run":
@@ -62,12 +67,14 @@ class Assembly:
         if self._loose:
             messages = [value for value, _ in self._loose]
             yield from self._messages(messages, [line for _, line in self._loose])
-        if self._session is not None:
-            yield from self._named(self._session.parsed())
+        for session in (self._session, self._rollout):
+            if session is not None:
+                yield from self._named(session.parsed())
         if self._log is not None:
             for draft in self._log.runs():
                 yield from self._named(draft.parsed())
-        yield from (defect for defect, entry in self._strange if not (entry and self._session))
+        client = self._session or self._rollout
+        yield from (defect for defect, entry in self._strange if not (entry and client))
 
     def _entries(self) -> Session:
         self._session = self._session or Session(file=self.file)

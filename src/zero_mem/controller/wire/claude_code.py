@@ -15,6 +15,7 @@ from typing import Any, Final
 from zero_mem.controller.messages import Defect, Transcript
 from zero_mem.controller.wire import anthropic
 from zero_mem.controller.wire.draft import Draft, Parsed, kind, string
+from zero_mem.controller.wire.moments import moment_of
 
 _SPOKEN: Final = frozenset({"user", "assistant"})
 
@@ -106,7 +107,7 @@ class Session:
             self._reject(line, f"a {entry['type']} entry without a message object: left out")
             return
         chain = self._chain(key)
-        chain.draft.at(f"line {line}", line)
+        chain.draft.at(f"line {line}", line, moment_of(entry))
         if entry["type"] == "user":
             anthropic.read_input(chain.draft, "user", message.get("content"))
         else:

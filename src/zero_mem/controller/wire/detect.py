@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.codex import ENTRY_TYPES
 
-Shape: TypeAlias = Literal["session", "pair", "request", "run", "message", "messages", "several"]
+Shape: TypeAlias = Literal[
+    "session", "rollout", "pair", "request", "run", "message", "messages", "several"
+]
 
 # What we say we looked for when nothing of it is found.
 LOOKED_FOR: Final = (
-    "OpenAI chat messages, OpenAI Responses items, Anthropic messages, a Claude Code session, "
-    "or a log of their requests; as JSON or as one JSON value a line"
+    "OpenAI chat messages, OpenAI Responses items, Anthropic messages, a Claude Code or Codex "
+    "session, or a log of their requests; as JSON or as one JSON value a line"
 )
 
 _ITEM_TYPES: Final = frozenset(
@@ -61,10 +64,10 @@ def shape(value: Any, *, depth: int = 3) -> Shape | None:
         depth: How many lists may stand in one another.
 
     Returns:
-        `session` (an entry of a Claude Code file), `pair` (request and response), `request`
-        (a body), `run` (a record that holds a list of messages or items), `message` (one
-        message or item), `messages` (a list of them), `several` (a list of the others);
-        None where it is nothing we know.
+        `session` (an entry of a Claude Code file), `rollout` (one of a Codex file), `pair`
+        (request and response), `request` (a body), `run` (a record that holds a list of
+        messages or items), `message` (one message or item), `messages` (a list of them),
+        `several` (a list of the others); None where it is nothing we know.
     """
     if isinstance(value, list):
         return _shape_of_list(value, depth - 1) if depth else None
@@ -72,6 +75,8 @@ def shape(value: Any, *, depth: int = 3) -> Shape | None:
         return None
     if _is_entry(value):
         return "session"
+    if value.get("type") in ENTRY_TYPES and "payload" in value:
+        return "rollout"
     if isinstance(value.get("request"), dict):
         return "pair"
     if isinstance(value.get("messages"), list) or _is_responses_body(value):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 
 from zero_mem.controller.messages import Defect, Message, Role, ToolCall, Transcript, WireFormat
+from zero_mem.controller.wire.moments import moment_of
 
 Usage = Mapping[str, int]
 
@@ -60,6 +62,7 @@ class Draft:
     model: str = ""
     line: int = 0
     record: str = ""
+    moment: datetime | None = None
     tools: tuple[Mapping[str, Any], ...] = ()
     messages: list[Message] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
@@ -68,14 +71,15 @@ class Draft:
     _calls: int = 0
     _filled: set[str] = field(default_factory=set)
 
-    def at(self, record: str, line: int = 0) -> None:
+    def at(self, record: str, line: int = 0, moment: datetime | None = None) -> None:
         """Say which record is read now, for the defects and messages that follow."""
-        self.record, self.line = record, line
+        self.record, self.line, self.moment = record, line, moment
 
     def each(self, what: str, items: Iterable[Any], lines: Sequence[int]) -> Iterator[Any]:
         """Go through a run's items, each named for the defects that it may have."""
         for index, item in enumerate(items):
-            self.at(f"{what} {index + 1}", lines[index] if index < len(lines) else self.line)
+            line = lines[index] if index < len(lines) else self.line
+            self.at(f"{what} {index + 1}", line, moment_of(item))
             yield item
 
     def defect(self, problem: str) -> None:
@@ -86,16 +90,20 @@ class Draft:
         where = " ".join(part for part in (self.name, record) if part)
         return Defect(file=self.file, line=line, record=where, problem=problem)
 
-    def say(self, role: Role, content: Content) -> None:
+    def say(self, role: Role, content: Content, *, speaker: str = "") -> None:
         """Add a message that is neither a model's output nor a tool's result."""
-        self.messages.append(
-            Message(role=role, text=content.text, opaque=content.opaque, source_line=self.line)
-        )
+        self._add(Message(role=role, text=content.text, opaque=content.opaque, speaker=speaker))
 
-    def assistant(self, content: Content, calls: Sequence[ToolCall] = ()) -> int:
+    def _add(self, message: Message) -> None:
+        """Add a message with the line and the time of the current record."""
+        self.messages.append(replace(message, source_line=self.line, created_at=self.moment))
+
+    def assistant(
+        self, content: Content, calls: Sequence[ToolCall] = (), *, speaker: str = ""
+    ) -> int:
         """Add the output of one LLM call; give its index."""
         index = len(self.messages)
-        self.messages.append(Message(role="assistant", source_line=self.line))
+        self._add(Message(role="assistant", speaker=speaker))
         self.extend(index, content, calls)
         return index
 
@@ -119,7 +127,7 @@ class Draft:
         if call is None:
             self.defect(f"result without a call ({_brief(call_id) or 'no id'}): left out")
             return
-        self.messages.append(
+        self._add(
             Message(
                 role="tool",
                 text=content.text,
@@ -127,7 +135,6 @@ class Draft:
                 tool=call.name,
                 is_error=is_error,
                 opaque=content.opaque,
-                source_line=self.line,
             )
         )
 

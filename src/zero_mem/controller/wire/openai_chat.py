@@ -95,7 +95,8 @@ def read_message(draft: Draft, message: Any) -> None:
     elif role == "tool":
         _read_result(draft, message)
     else:
-        draft.say(role, read_content(draft, message.get("content")))
+        speaker = string(message.get("name"))
+        draft.say(role, read_content(draft, message.get("content")), speaker=speaker)
 
 
 def _read_assistant(draft: Draft, message: Mapping[str, Any]) -> None:
@@ -105,7 +106,8 @@ def _read_assistant(draft: Draft, message: Mapping[str, Any]) -> None:
         text=joined((content.text, string(message.get("refusal")))),
         opaque=(*content.opaque, *opaque),
     )
-    index = draft.assistant(content, _calls(draft, message))
+    speaker = string(message.get("name"))
+    index = draft.assistant(content, _calls(draft, message), speaker=speaker)
     if isinstance(message.get("usage"), dict):
         draft.usage[index] = usage(message["usage"])
 

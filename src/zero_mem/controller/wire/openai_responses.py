@@ -52,7 +52,7 @@ def read_messages(draft: Draft, items: Iterable[Any], lines: Sequence[int] = ())
     """Read a list of items into a draft; it begins with a new LLM call."""
     produced: int | None = None
     for item in draft.each("item", items, lines):
-        produced = _read_item(draft, item, produced)
+        produced = read_item(draft, item, produced)
 
 
 def read_request(draft: Draft, body: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ def read_response(draft: Draft, body: Mapping[str, Any]) -> None:
         return
     produced: int | None = None
     for item in output:
-        produced = _read_item(draft, item, produced)
+        produced = read_item(draft, item, produced)
     if produced is not None and isinstance(body.get("usage"), dict):
         draft.usage[produced] = usage(body["usage"])
 
@@ -90,8 +90,17 @@ def _says(draft: Draft, instructions: Any) -> bool:
     return first is not None and first.role == "system" and first.text == instructions
 
 
-def _read_item(draft: Draft, item: Any, produced: int | None) -> int | None:
-    """Read one item; give the index of the assistant message that is still open, if any."""
+def read_item(draft: Draft, item: Any, produced: int | None) -> int | None:
+    """Read one item of a run.
+
+    Args:
+        draft: The run.
+        item: The decoded item.
+        produced: The index of the assistant message that is still open, None where none is.
+
+    Returns:
+        The index of the one that is open after it.
+    """
     if not isinstance(item, dict):
         draft.defect(f"not an item object ({kind(item)}): left out")
         return produced

@@ -10,6 +10,7 @@ from zero_mem.controller.messages import Message
 from zero_mem.controller.wire.detect import wire_format
 from zero_mem.controller.wire.draft import Draft, string
 from zero_mem.controller.wire.formats import WIRES
+from zero_mem.controller.wire.moments import moment_of
 
 _Key: TypeAlias = tuple[Any, ...]
 
@@ -34,7 +35,7 @@ class RequestLog:
         draft = self._request(request, line)
         answered = bool(response) and not response.get("error")
         if answered:
-            draft.at("response", line)
+            draft.at("response", line, moment_of(response) or moment_of(record))
             WIRES[draft.wire_format].read_response(draft, response)
             if answer := string(response.get("id")):
                 self._answered[answer] = draft

@@ -8,7 +8,7 @@ nobody knows) can't be edited at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -124,15 +124,28 @@ def told_first(
     return {result.path: [{"type": kind, "text": told}, *content]}
 
 
-def steps(request: Mapping[str, Any], wire_format: WireFormat) -> list[Step]:
-    """List a request's messages in order: results and turns as sites, the rest neutral."""
+def steps(
+    request: Mapping[str, Any],
+    wire_format: WireFormat,
+    *,
+    known: Sequence[Step] = (),
+    start: int = 0,
+) -> list[Step]:
+    """List a request's messages in order: results and turns as sites, the rest neutral.
+
+    Args:
+        request: The decoded body.
+        wire_format: Its format.
+        known: The steps before the item `start`, where somebody has them already.
+        start: The first item to read; no turn may go on across it.
+    """
     if wire_format == "openai_chat":
-        found = _chat(_items(request.get("messages")))
+        found = _chat(_items(request.get("messages"), start))
     elif wire_format == "openai_responses":
-        found = _responses(request)
+        found = _responses(request, start)
     else:
-        found = _anthropic(request)
-    return list(_paired(found))
+        found = _anthropic(request, start)
+    return [*known, *_paired(found, known)]
 
 
 def response_turns(response: Mapping[str, Any], wire_format: WireFormat) -> list[Turn]:
@@ -158,14 +171,15 @@ def items_of(request: Mapping[str, Any], wire_format: WireFormat) -> list[Any]:
     return list(given) if isinstance(given, Sequence) else []
 
 
-def _items(value: Any) -> list[tuple[int, Mapping[str, Any]]]:
-    found = value if isinstance(value, list | tuple) else []
-    return [(i, item) for i, item in enumerate(found) if isinstance(item, Mapping)]
+def _items(value: Any, start: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+    found = value[start:] if isinstance(value, list | tuple) else []
+    return [(i, item) for i, item in enumerate(found, start) if isinstance(item, Mapping)]
 
 
-def _paired(found: Iterator[Step]) -> Iterator[Step]:
+def _paired(found: Iterator[Step], known: Iterable[Step] = ()) -> Iterator[Step]:
     """Name each result's tool by the newest call of its id."""
-    tools: dict[str, str] = {}
+    earlier = (call for step in known if isinstance(step, Turn) for call in step.calls)
+    tools = {call.call_id: call.tool for call in earlier}
     for step in found:
         if isinstance(step, Turn):
             tools.update((call.call_id, call.tool) for call in step.calls)
@@ -237,15 +251,16 @@ def _chat_turn(index: int, message: Mapping[str, Any], path: Path) -> Turn:
 # OpenAI Responses
 
 
-def _responses(request: Mapping[str, Any]) -> Iterator[Step]:
-    yield from _said("system", request.get("instructions"))
+def _responses(request: Mapping[str, Any], start: int) -> Iterator[Step]:
+    if not start:
+        yield from _said("system", request.get("instructions"))
     given = request.get("input")
     if isinstance(given, str):
         yield from _said("user", given)
         return
     produced: list[tuple[int, Mapping[str, Any]]] = []
-    for i, item in _items(given):
-        if _is_produced(item):
+    for i, item in _items(given, start):
+        if is_produced(item):
             produced.append((i, item))
             continue
         if produced:
@@ -256,7 +271,8 @@ def _responses(request: Mapping[str, Any]) -> Iterator[Step]:
         yield _item_turn(produced, "input")
 
 
-def _is_produced(item: Mapping[str, Any]) -> bool:
+def is_produced(item: Mapping[str, Any]) -> bool:
+    """Tell whether an item of OpenAI's Responses is a model's, so that its turn may go on."""
     kind = string(item.get("type")) or "message"
     if kind == "message":
         return item.get("role") == "assistant"
@@ -304,9 +320,10 @@ def _item_turn(items: list[tuple[int, Mapping[str, Any]]], field: str) -> Turn:
 # Anthropic Messages
 
 
-def _anthropic(request: Mapping[str, Any]) -> Iterator[Step]:
-    yield from _said("system", request.get("system"))
-    for i, message in _items(request.get("messages")):
+def _anthropic(request: Mapping[str, Any], start: int) -> Iterator[Step]:
+    if not start:
+        yield from _said("system", request.get("system"))
+    for i, message in _items(request.get("messages"), start):
         content = message.get("content")
         if message.get("role") == "assistant":
             yield _block_turn(i, content, ("messages", i, "content"))

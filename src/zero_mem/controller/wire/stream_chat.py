@@ -134,7 +134,8 @@ class ChatEditor(StreamEditor):
 
     def _chunk(self, event: Event, data: Data) -> list[Event]:
         self._head = {k: v for k, v in data.items() if k not in ("choices", "usage")}
-        self._naming = self._naming or {k: data[k] for k in _NAMING if k in data}
+        if not self._naming and data["choices"]:  # what some servers send before has no id
+            self._naming = {k: data[k] for k in _NAMING if k in data}
         event = self._with_usage(event, data)
         if self._swallowing:  # what follows the end of a hidden round
             return []

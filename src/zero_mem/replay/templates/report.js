@@ -56,8 +56,62 @@
     }
   });
 
-  // The prompt of one call, put together from what changed at each call before it.
   const book = JSON.parse($("book").textContent);
+
+  // What recall would have chosen at a user turn, and what just missed.
+  const signed = (name, value) => (name.startsWith("x ") ? `×${value}` : value < 0 ? `−${-value}` : `+${value}`);
+  const evidenceNode = ([place, who, score, parts, text, outcome], best, out) => {
+    const node = make("li", out ? "evidence missed" : "evidence");
+    const head = make("header");
+    head.append(make("b", "", `message ${place}`), make("span", "", who));
+    const bar = make("span", "bar");
+    bar.append(make("i", ""));
+    bar.firstChild.style.setProperty("width", `${Math.max(2, (100 * score) / best)}%`);
+    head.append(bar, make("strong", "", score.toFixed(3)));
+    if (outcome) head.append(make("em", "", `over ${outcome}`));
+    const made = make("p", "parts");
+    for (const [name, value] of parts) {
+      const part = make("span", "", name === "own" ? "words " : `${name.replace("x ", "")} `);
+      part.append(make("b", "", signed(name, value)));
+      made.append(part);
+    }
+    node.append(head, make("pre", "body", text), made);
+    return node;
+  };
+  const evidence = book.evidence ?? [];
+  if (evidence.length) {
+    const runs = $("search-run"), turnList = $("search-turn"), found = $("found");
+    evidence.forEach((run, at) => runs.append(new Option(run.name, String(at))));
+    const list = (title, items, best, out) => {
+      if (!items.length) return;
+      found.append(make("h3", "", title));
+      const all = make("ol", "found");
+      for (const item of items) all.append(evidenceNode(item, best, out));
+      found.append(all);
+    };
+    const showTurn = () => {
+      const turn = evidence[Number(runs.value)].turns[Number(turnList.value)];
+      found.replaceChildren(make("blockquote", "", turn.q));
+      if (!turn.of) return void found.append(make("p", "empty", "Nothing was said before this turn."));
+      if (!turn.in.length) return void found.append(make("p", "empty", `Nothing of the ${count(turn.of)} earlier records matches.`));
+      const best = Math.max(...turn.in.map((item) => item[2]), 1e-9);
+      list(`Chosen: ${turn.in.length} of ${count(turn.of)} earlier records, ${count(turn.tokens)} tokens`, turn.in, best, false);
+      list("Just missed", turn.out, best, true);
+    };
+    const fillTurns = () => {
+      const turns = evidence[Number(runs.value)].turns;
+      turnList.replaceChildren(...turns.map((turn, at) => new Option(`message ${turn.at}: ${turn.q.slice(0, 60)}`, String(at))));
+      turnList.value = String(turns.length - 1);
+      showTurn();
+    };
+    runs.addEventListener("change", fillTurns);
+    turnList.addEventListener("change", showTurn);
+    $("search-controls").addEventListener("submit", (event) => event.preventDefault());
+    $("search-controls").hidden = false;
+    fillTurns();
+  }
+
+  // The prompt of one call, put together from what changed at each call before it.
   if (!book.runs.length) return;
   const runs = $("run"), strategies = $("strategy"), calls = $("call");
   const entriesAt = (prompts, call) => {
@@ -140,9 +194,11 @@
     needs.hidden = values.length === 0;
     if (!values.length) return;
     needs.append(make("span", "", "This call took from earlier results:"));
-    for (const [value, visible, linked] of values) {
-      const state = linked ? "visible with its key" : visible ? "visible" : "not in this prompt";
+    for (const [value, visible, linked, read] of values) {
+      const away = read ? `not in this prompt: one read of memo:${read} away, which is charged` : "not in this prompt";
+      const state = linked ? "visible with its key" : visible ? "visible" : away;
       const chip = make("span", visible ? "need" : "need gone", `${visible ? "✓" : "✗"} ${value}`);
+      if (read) chip.append(make("b", "", ` read memo:${read}`));
       chip.title = state;
       chip.append(make("span", "hidden", `, ${state}`));
       needs.append(chip);

@@ -1,0 +1,95 @@
+"""Checks that tell a number or a word from what merely looks like it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_PLACEHOLDER = re.compile(
+    r"""(?xi)
+    [*x.•_-]+ | <.* | \[.* | \$[\w{(].* | %.*% | \{.* | .*\(.* | your[_-].* | (my|the|an?)[_-].*
+    | (os|process|env|config|settings)\..*
+    """
+)
+_ABOUT: Final = """
+    able about and are been bool boolean bytes cannot change changed char correct default
+    empty enabled disabled error expired false field file forgotten format from generated
+    given hash hashed have hidden incorrect input integer invalid like missing must needed
+    never none null number object optional over private protected provided public readonly
+    really request required reset sent should str string stored strong text that this too
+    true type undefined unknown unset used user valid value varchar very weak when where
+    with without wrong
+"""
+_PLAIN_WORDS: Final = frozenset(_ABOUT.split())
+_CARD_BRANDS = re.compile(
+    r"""(?x)
+    (?: 4 \d{12} (?:\d{3}){0,2}                             # Visa
+      | 5[1-5] \d{14} | 2[2-7] \d{14}                       # Mastercard
+      | 3[47] \d{13}                                        # American Express
+      | 6 (?:011|5\d\d|4[4-9]\d) \d{12,15}                  # Discover
+      | 62 \d{14,17}                                        # UnionPay
+      | 35 \d{14}                                           # JCB
+      | 3 (?:0[0-5]|[68]\d) \d{11}                          # Diners Club
+    )$"""
+)
+_ID_WEIGHTS: Final = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
+_ID_DIGITS: Final = "10X98765432"
+_IBAN_LONGEST: Final = 34
+
+
+def is_card(text: str) -> bool:
+    """Tell a payment card's number: a known brand's prefix and length, and Luhn's check digit."""
+    digits = _digits(text)
+    return bool(_CARD_BRANDS.match(digits)) and len(set(digits)) > 1 and luhn(digits)
+
+
+def luhn(digits: str) -> bool:
+    """Check a number by ISO/IEC 7812-1: doubled from the right, the digits' sum ends in 0."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        doubled = int(digit) * (2 if place % 2 else 1)
+        total += doubled - 9 if doubled > 9 else doubled
+    return total % 10 == 0
+
+
+def is_chinese_id(text: str) -> bool:
+    """Check a resident identity number by GB 11643: a date of birth and the check digit."""
+    month, day = int(text[10:12]), int(text[12:14])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return False
+    weighted = sum(int(d) * w for d, w in zip(text[:17], _ID_WEIGHTS, strict=True))
+    return text[17].upper() == _ID_DIGITS[weighted % 11]
+
+
+def is_iban(text: str) -> bool:
+    """Check a bank account by ISO 13616: moved and read as a number, it leaves 1 of 97."""
+    plain = text.replace(" ", "").upper()
+    if not 15 <= len(plain) <= _IBAN_LONGEST:
+        return False
+    moved = plain[4:] + plain[:4]
+    return int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
+
+
+def is_phone(text: str) -> bool:
+    """Tell a phone number written with its separators from dates and other runs of digits."""
+    digits = _digits(text)
+    return 7 <= len(digits) <= 15 and len(set(digits)) > 2
+
+
+def is_secret_value(text: str) -> bool:
+    """Tell what was assigned to a password or key from words about it, and from placeholders."""
+    if len(text) < 4 or _PLACEHOLDER.fullmatch(text):
+        return False
+    return text.lower().strip(".!?") not in _PLAIN_WORDS
+
+
+def is_mixed(text: str) -> bool:
+    """Tell whether a word mixes letters with digits or signs, as keys do and words don't."""
+    if not is_secret_value(text):
+        return False
+    letters = sum(map(str.isalpha, text))
+    return 0 < letters < len(text) and any(map(str.isdigit, text))
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))

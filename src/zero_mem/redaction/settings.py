@@ -1,0 +1,110 @@
+r"""What is redacted and how: a store's default, and what a namespace sets beside it.
+
+Settings are a mapping. A name is a group ("secrets", "personal") or a kind, its value an
+action; the kind of a rule of your own has a mapping with a pattern:
+
+    {"personal": "mask", "email": "hash", "order": {"pattern": r"ORD-\\d{6}", "action": "drop"}}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from zero_mem.errors import InvalidInput
+from zero_mem.redaction.engine import Engine
+
+if TYPE_CHECKING:
+    from zero_mem.redaction.redactor import Redactor
+
+Settings: TypeAlias = Mapping[str, "str | Mapping[str, str]"]
+
+NAMES: Final = ("key", "task", "session", "speaker")
+"""Fields that tell records apart: a digest stands there where others have a mask."""
+
+_LONGEST_KEY: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """What a store redacts in every namespace that sets nothing else.
+
+    Attributes:
+        settings: See the module; by default secrets are masked and personal data kept.
+        key: Keys the digests of what is hashed, at most 64 bytes. Without one, whoever has
+            the store can try all phone numbers.
+        engines: Find further kinds, which are masked unless the settings say otherwise.
+    """
+
+    settings: Settings = field(default_factory=dict)
+    key: bytes = b""
+    engines: tuple[Engine, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.settings:
+            check(self.settings)
+        if len(self.key) > _LONGEST_KEY:
+            raise InvalidInput(f"a redaction key has at most {_LONGEST_KEY}")
+
+
+class Redactors:
+    """Makes the redactor of a namespace from the store's default and its own settings."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self._made: dict[str, Redactor] = {}
+
+    def of(self, namespace: str) -> Redactor:
+        """Give the redactor for the `redact` settings of a namespace, as `written` gives them."""
+        made = self._made.get(namespace)
+        if made is None:
+            made = self._made[namespace] = self._make(namespace)
+        return made
+
+    def _make(self, namespace: str) -> Redactor:
+        from zero_mem.redaction.making import redactor
+
+        own = json.loads(namespace) if namespace else {}
+        redaction = self._redaction
+        layers = (redaction.settings, own)
+        return redactor(layers, key=redaction.key, engines=redaction.engines)
+
+
+@lru_cache(maxsize=4096)
+def of_namespace(settings: str) -> str:
+    """Take the `redact` settings out of a namespace's; "" where it has none."""
+    for rule in json.loads(settings) if settings else ():
+        if rule.get("redact"):
+            return json.dumps(rule["redact"], sort_keys=True)
+    return ""
+
+
+def configured(settings: str, changes: Settings) -> str:
+    """Give a namespace's settings with `redact` settings added or changed.
+
+    Raises:
+        InvalidInput: A setting names no kind, no action, or no pattern.
+    """
+    check(changes)
+    rules = json.loads(settings) if settings else []
+    general = next((r for r in rules if r["form"] is None and r["kind"] is None), None)
+    if general is None:
+        general = {"form": None, "kind": None, "set": {}}
+        rules.insert(0, general)
+    general["redact"] = {**general.get("redact", {}), **changes}
+    return json.dumps(rules, sort_keys=True)
+
+
+def check(settings: object) -> None:
+    """Refuse settings that name no kind, no action, or no pattern.
+
+    Raises:
+        InvalidInput: Naming the setting and what is accepted.
+    """
+    # Compiling the rules would take most of an import's time.
+    from zero_mem.redaction.making import check_settings
+
+    check_settings(settings)
