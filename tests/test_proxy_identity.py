@@ -158,6 +158,26 @@ def test_another_key_gets_nothing_of_a_conversation_even_by_its_name_and_handles
 
 
 @pytest.mark.req("handle:scope")
+@pytest.mark.parametrize("one_user", [False, True])
+def test_conversations_of_one_key_share_their_memories_only_if_they_are_one_users(
+    provider: Upstream, memory: Memory, one_user: bool
+) -> None:
+    with running_proxy(memory, provider.url, mode="offload", one_user=one_user) as proxy:
+        named = {"x-zero-mem-conversation": "Ann's"}
+        run_a_tool(provider, Host(proxy.url, "openai_chat", headers=named), BODY)
+        other = Host(proxy.url, "openai_chat", headers={"x-zero-mem-conversation": "Bob's"})
+        provider.script = [
+            answer("openai_chat", call_m=(READ_TOOL, {"id": "1", "rows": {"status": "late"}})),
+            answer("openai_chat", call_s=("memory_search", {"query": "ORD-00017 late"})),
+            answer("openai_chat", "ok"),
+        ]
+        other.send(user("What do you know?"))
+    assert ("ORD-00017" in json.dumps(provider.requests[3:4])) is one_user
+    answers = json.dumps([m for m in provider.requests[-1]["messages"] if m["role"] == "tool"])
+    assert ("cust_" in answers) is one_user
+
+
+@pytest.mark.req("handle:scope")
 def test_keys_that_are_renewed_can_be_one_user(provider: Upstream, memory: Memory) -> None:
     with running_proxy(memory, provider.url, mode="offload", one_user=True) as proxy:
         host = Host(proxy.url, "openai_chat")

@@ -51,7 +51,7 @@ def proxy(
     one_user: Annotated[
         bool,
         typer.Option(
-            "--one-user", help="All keys are one person's, such as tokens that are renewed."
+            "--one-user", help="All keys and conversations are one person's: they share their memories."
         ),
     ] = False,
     body_limit: Annotated[

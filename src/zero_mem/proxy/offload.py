@@ -25,6 +25,7 @@ from zero_mem.errors import LimitReached, StoreUnavailable
 from zero_mem.proxy import threads
 from zero_mem.proxy.client import Client, as_received, for_new_body
 from zero_mem.proxy.codings import Decoder, Unreadable, coding, decoded, decoder
+from zero_mem.proxy.conversations import Conversations
 from zero_mem.proxy.counting import Passed
 from zero_mem.proxy.headers import Field, Headers, first, for_upstream, without
 from zero_mem.proxy.identity import Asked
@@ -171,6 +172,7 @@ class Offloading:
         self._upstream = upstream
         self._tenants = tenants
         self._ledger = ledger
+        self._conversations = Conversations(tenants, share=settings.share)
         self._threads = Threads()
         self._ending: set[asyncio.Future[object]] = set()
 
@@ -228,11 +230,8 @@ class Offloading:
             raise Unedited
         if thread.is_new and not call.endpoint.counts:
             threads.begin(space, thread)
-        controller = MemoryController(
-            space,
-            conversation=thread.name,
-            share=self._settings.share,
-            recall_reachable=answers_pass_here(request, wire_format),
+        controller = self._conversations.controller(
+            tenant, thread, reachable=answers_pass_here(request, wire_format)
         )
         if not may_call(request):
             controller.keep(request, wire_format)

@@ -38,5 +38,15 @@ class Tenants:
         return _EVERYONE if self._one_user else tenant(headers, self._secret)
 
     def space(self, name: str) -> Namespace:
-        """Give a tenant's namespace."""
+        """Give a tenant's namespace, where it is noted which conversation a request continues."""
         return self._memory.namespace(*self._namespace, name)
+
+    def memories(self, name: str, conversation: str) -> Namespace:
+        """Give the namespace of a conversation's memories.
+
+        A key may serve many people, so its conversations don't see each other's memories; one
+        user's do.
+        """
+        if self._one_user:
+            return self.space(name)
+        return self._memory.namespace(*self._namespace, name, conversation)

@@ -43,6 +43,11 @@ class Thread:
     session: str = ""
     is_new: bool = False
 
+    @property
+    def memories(self) -> str:
+        """Name what shares its memories: a session with its child agents, else the thread."""
+        return identity.digest("memories", self.session) if self.session else self.name
+
 
 def find(space: Namespace, asked: Asked) -> Thread:
     """Find the thread that a request continues or begins.
