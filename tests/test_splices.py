@@ -148,7 +148,7 @@ def test_the_last_of_repeated_keys_is_edited() -> None:
     raw = b'{"a": {"x": [1]}, "a": [[1.0, "long"], 2.0], "a": [["long", 1.0]]}'
     before = read_json(raw)
     edited = [[before["a"][0][0], 2]]
-    assert spliced(raw, before, {"a": edited}) == raw.replace(b'["long", 1.0]', b'["long",2]')
+    assert spliced(raw, before, {"a": edited}) == raw.replace(b'["long", 1.0]', b'["long", 2]')
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,8 @@ def proxy(
     one_user: Annotated[
         bool,
         typer.Option(
-            "--one-user", help="All keys and conversations are one person's: they share their memories."
+            "--one-user",
+            help="All keys and conversations are one person's: they share their memories.",
         ),
     ] = False,
     body_limit: Annotated[

@@ -127,10 +127,7 @@ class Counting:
             return None
         if not isinstance(request, dict):
             return None
-        history = steps(request, call.wire_format)
-        asked = Asked(
-            headers=call.headers, request=request, wire_format=call.wire_format, history=history
-        )
+        asked = Asked(headers=call.headers, request=request, wire_format=call.wire_format)
         thread, origin = call.thread, call.origin
         if not thread:
             thread, origin = self._groups.name(call.tenant, asked)

@@ -33,7 +33,7 @@ class Groups:
             return identity.digest("named", named), "named"
         session = identity.session(asked.headers, asked.request, asked.wire_format)
         if session is not None:
-            return identity.digest("session", session, identity.root(asked.history)), "session"
+            return identity.digest("session", session, asked.root), "session"
         return self._by_history(tenant, asked.history), "marks"
 
     def began_here(self, tenant: str, name: str, asked: Asked) -> bool:

@@ -14,10 +14,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from zero_mem.controller.messages import Message, WireFormat
-from zero_mem.controller.wire.sites import Result, Step, Turn
+from zero_mem.controller.wire.sites import LIST_FIELD, Result, Step, Turn, steps
 from zero_mem.proxy.headers import CONVERSATION, Field, Headers, first, without
 
 _CREDENTIALS: Final = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
@@ -34,16 +35,32 @@ _LONGEST: Final = 256
 _ID: Final = re.compile(r"[!-~]{1,256}")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _SESSION_MARK: Final = "_session_"
+_OPENING: Final = 4
+"""Items of a history among which the first user's text nearly always is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A request with what it says about itself; `history` are its steps as the host sent them."""
+    """A request with what it says about itself."""
 
     headers: Headers
     request: Mapping[str, Any]
     wire_format: WireFormat
-    history: Sequence[Step]
+
+    @cached_property
+    def history(self) -> Sequence[Step]:
+        """Its steps as the host sent them."""
+        return steps(self.request, self.wire_format)
+
+    @cached_property
+    def root(self) -> str:
+        """The first text that a user said, found without reading all of a long history."""
+        field = LIST_FIELD[self.wire_format]
+        items = self.request.get(field)
+        if isinstance(items, list) and len(items) > _OPENING:
+            beginning = {**self.request, field: items[:_OPENING]}
+            return root(steps(beginning, self.wire_format)) or root(self.history)
+        return root(self.history)
 
 
 def tenant(headers: Headers, secret: bytes) -> str:

@@ -16,7 +16,6 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from zero_mem.aio.threads import Threads
 from zero_mem.controller.wire.server_sent import Event, EventReader, event_bytes
-from zero_mem.controller.wire.sites import steps
 from zero_mem.controller.wire.splices import read_json, spliced
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.exchange import Exchange, exchange
@@ -221,7 +220,6 @@ class Offloading:
             headers=call.headers,
             request=request,
             wire_format=wire_format,
-            history=steps(request, wire_format),
         )
         tenant = self._tenants.name(call.headers)
         space = self._tenants.space(tenant)

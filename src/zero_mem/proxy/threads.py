@@ -62,7 +62,7 @@ def find(space: Namespace, asked: Asked) -> Thread:
     session = identity.session(asked.headers, asked.request, asked.wire_format)
     if session is None:
         return _by_marks(space, asked)
-    name = identity.digest("session", session, identity.root(asked.history))
+    name = identity.digest("session", session, asked.root)
     thread = replace(_known_or_new(space, asked, name, "session"), session=session)
     if thread.offloads:
         return thread

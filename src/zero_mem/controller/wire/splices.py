@@ -151,6 +151,8 @@ def _object(text: str, at: int, before: dict[str, Any], after: Mapping[str, Any]
             return _repeating(text, at, before, after)
         slots[key] = slot
         place = _next(text, slot.end)
+    if before.keys() == after.keys():
+        return place + 1, [edit for slot in slots.values() for edit in slot.edits]
     return place + 1, list(_laid_out(at, place, [*slots.values(), *_new(before, after)]))
 
 
@@ -199,6 +201,8 @@ def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[_Slot]:
 def _array(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Found:
     if text[at] != "[":
         raise _Mismatch
+    if len(before) == len(after):
+        return _one_by_one(text, at, before, after)
     slots: list[_Slot] = []
     place = _skip(text, at + 1)
     for old, new in _aligned(before, after):
@@ -213,6 +217,21 @@ def _array(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Foun
     if text[place] != "]":
         raise _Mismatch
     return place + 1, list(_laid_out(at, place, slots))
+
+
+def _one_by_one(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Found:
+    """Edit an array whose elements stay at their places."""
+    edits: list[Edit] = []
+    place = _skip(text, at + 1)
+    for old, new in zip(before, after, strict=True):
+        if text[place] == "]":
+            raise _Mismatch
+        end, inside = _edited(text, place, old, new)
+        edits += inside
+        place = _next(text, end)
+    if text[place] != "]":
+        raise _Mismatch
+    return place + 1, edits
 
 
 def _laid_out(opening: int, closing: int, slots: Sequence[_Slot]) -> Iterator[Edit]:
