@@ -153,7 +153,7 @@ def test_a_client_gets_its_work_done_and_never_sees_the_memory(
     first, asked, hidden, after, last = provider.requests
     assert all(tools_of(body) == ["orders", *MEMORY_TOOLS] for body in provider.requests)
     assert PREAMBLE in json.dumps(first)
-    assert result_texts(asked, wire_format)[-1].startswith("[memo:1] save (tool_result)")
+    assert result_texts(asked, wire_format)[-1].startswith("[memo:1] save")
     assert len(provider.raw[1]) < len(BODY)
     assert "ORD-00121" in result_texts(hidden, wire_format)[-1]
     # What the provider was sent stays, hidden rounds and its own handles included.
@@ -445,7 +445,7 @@ def test_hidden_rounds_are_summed_in_the_usage_that_the_client_sees(
     assert (row["mode"], row["calls"], row["requests"]) == ("offload", 2, 3)
     assert row["paid"]["cache"]["fresh"] == 300
     assert row["paid"]["tokens"]["prompt"] == 300
-    assert row["receipts"][0].startswith("[memo:1] save (tool_result)")
+    assert row["receipts"][0].startswith("[memo:1] save")
     assert row["other"]["tokens"]["tool_results"] > row["paid"]["tokens"]["tool_results"]
 
 

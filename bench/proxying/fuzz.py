@@ -16,8 +16,8 @@ PATHS = {
 FIELD = {"openai_chat": "messages", "openai_responses": "input", "anthropic": "messages"}
 TEXTS = ["", "ok", "退款进度", "caf\u00e9 \U0001f642", "a\nb\t\"c\" \\ /", "[memo:1]", "[memo:1",
          "\u2028", "\x7f", "x" * 300]  # fmt: skip
-ODD: list[Any] = [None, True, 0, -1, 1.5, 1e300, 10**30, "", "text", [], {}, [None], {"type": "text"},
-       {"role": 1}, [[[]]]]  # fmt: skip
+ODD: list[Any] = [None, True, 0, -1, 1.5, 1e300, 10**30, "", "text", [], {}, [None],
+                  {"type": "text"}, {"role": 1}, [[[]]]]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

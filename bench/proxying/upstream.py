@@ -76,6 +76,8 @@ def _unedited(value: Mapping[str, Any]) -> Any:
     for name in ("system", "instructions"):
         if isinstance(rest.get(name), str):
             rest[name] = rest[name].removesuffix(PREAMBLE).rstrip("\n")
+        elif isinstance(rest.get(name), list):
+            rest[name] = [b for b in rest[name] if b != {"type": "text", "text": PREAMBLE}]
     rest = {name: field for name, field in rest.items() if field not in ("", None, [])}
     for name in ("messages", "input"):
         if isinstance(rest.get(name), list):

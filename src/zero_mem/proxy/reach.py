@@ -16,6 +16,8 @@ _FORCING: Final = frozenset({"tool", "function", "custom", "allowed_tools", "non
 def is_complete(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
     """Tell whether a request has what every one has; what is wrong the upstream will say."""
     listed = request.get(LIST_FIELD[wire_format])
+    if not isinstance(request.get("tools", []), list):
+        return False
     if wire_format == "openai_responses" and isinstance(listed, str):
         return bool(listed)
     return isinstance(listed, list) and all(isinstance(item, dict) for item in listed)
