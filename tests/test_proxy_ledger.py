@@ -18,15 +18,21 @@ from conversations import BODY, request, results, turn, user
 from proxies import Running, running_proxy, send
 from scripted_upstream import Exchange, scripted_upstream
 from test_proxy_offload import Host, answer, figures
+from typer.testing import CliRunner
 from upstream import Upstream, stream_bytes, upstream
 
 from zero_mem import Memory
+from zero_mem.cli.app import app
 from zero_mem.controller.definitions import READ_TOOL
+from zero_mem.errors import InvalidInput, MissingExtra
 from zero_mem.ledger.columns import CacheState, CallTokens, Usage
 from zero_mem.ledger.prices import DEFAULT_TABLE
 from zero_mem.proxy.accounts import price_of
 from zero_mem.proxy.counting import CountingProcess, Passed, Rates
 from zero_mem.proxy.saving import Counted, billed
+from zero_mem.proxy.serving import bound, serve
+from zero_mem.proxy.settings import Settings
+from zero_mem.proxy.targets import upstreams
 
 pytestmark = pytest.mark.req("ledger:columns")
 
@@ -299,3 +305,34 @@ def test_the_command_serves_and_loses_nothing_when_it_is_stopped(tmp_path: Path)
     with Memory.open(store) as memory, running_proxy(memory, "http://127.0.0.1:9") as proxy:
         (row,) = figures(proxy, calls=1)["conversations"]
     assert row["paid"]["cache"] == {"read": 60, "write": 30, "fresh": 10}
+
+
+@pytest.mark.req("pkg:errors")
+def test_a_missing_extra_and_a_taken_address_are_said(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listening = bound("127.0.0.1", 0)
+    with listening, pytest.raises(InvalidInput, match="cannot listen on"):
+        bound("127.0.0.1", listening.getsockname()[1])
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with bound("127.0.0.1", 0) as free, pytest.raises(MissingExtra, match=r"zero-mem\[proxy\]"):
+        serve(memory, Settings(upstreams=upstreams(["http://127.0.0.1:9"])), free)
+
+
+@pytest.mark.req("pkg:cli", "pkg:errors")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--upstream", "http://x.example", "--mode", "edit"],
+        ["--upstream", "http://x.example", "--share", "0"],
+        ["--upstream", "x.example"],
+        [],
+    ],
+)
+def test_a_wrong_option_is_said_before_anything_is_served(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    store = f"sqlite:///{tmp_path / 'agent.db'}"
+    done = CliRunner().invoke(app, ["proxy", *arguments, "--port", "0", "--store", store])
+    assert done.exit_code == 2
+    assert not (tmp_path / "agent.db").exists()
