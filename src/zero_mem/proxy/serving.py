@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -91,8 +94,21 @@ def serve(
             await super().shutdown(sockets)
 
     sys.setswitchinterval(_SWITCH)
+    # An answer that breaks off upstream is cut off on purpose.
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    if threading.current_thread() is threading.main_thread():
+        # The server gives the signal on when it has stopped; the store is still to be closed.
+        signal.signal(signal.SIGTERM, _interrupt)
     with listening, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(Server(config).serve([listening]))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.msg != "ASGI callable returned without completing response."
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
