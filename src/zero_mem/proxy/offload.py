@@ -190,13 +190,13 @@ class Offloading:
             Dropped: The upstream went away in the middle of its answer.
         """
         try:
-            opened = await self._run(self._open, call)
+            opened, begun = await self._run(self._begin, call)
             if call.endpoint.counts:
                 await self._count_tokens(client, opened)
-            elif opened.streams:
+            elif begun is None:
                 await self._stream(client, opened)
             else:
-                await self._complete(client, opened)
+                await self._complete(client, opened, *begun)
         except LimitReached as error:
             await _fail(client, call, 500, str(error), retry=False)
         except StoreUnavailable as error:
@@ -205,6 +205,15 @@ class Offloading:
 
     async def _run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._threads.run(partial(work, *args, **kwargs))
+
+    def _begin(self, call: Call) -> tuple[Opened, tuple[Exchange, _Step] | None]:
+        """Find the call's conversation and, for an answer in one piece, prepare the request."""
+        opened = self._open(call)
+        if call.endpoint.counts or opened.streams:
+            return opened, None
+        form, rounds = opened.asked.wire_format, self._settings.rounds
+        run = exchange(opened.controller, opened.request, form, rounds)
+        return opened, (run, _advance(opened, run, None))
 
     def _open(self, call: Call) -> Opened:
         """Find the call's conversation."""
@@ -265,11 +274,7 @@ class Offloading:
 
     # Answers in one piece
 
-    async def _complete(self, client: Client, opened: Opened) -> None:
-        run = exchange(
-            opened.controller, opened.request, opened.asked.wire_format, self._settings.rounds
-        )
-        step = await self._run(_advance, opened, run, None)
+    async def _complete(self, client: Client, opened: Opened, run: Exchange, step: _Step) -> None:
         try:
             while step.body is not None:
                 async with self._send(opened, step.body) as answer:

@@ -20,7 +20,7 @@ def is_complete(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
         return False
     if wire_format == "openai_responses" and isinstance(listed, str):
         return bool(listed)
-    return isinstance(listed, list) and all(isinstance(item, dict) for item in listed)
+    return isinstance(listed, list) and bool(listed) and all(isinstance(i, dict) for i in listed)
 
 
 def can_offload(request: Mapping[str, Any], wire_format: WireFormat) -> bool:
