@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -67,7 +67,9 @@ class Host:
     ) -> None:  # fmt: skip
         vendor = anthropic.Anthropic if wire_format == "anthropic" else openai.OpenAI
         base = url if wire_format == "anthropic" else f"{url}/v1"
-        self.client = vendor(base_url=base, api_key=key, max_retries=0, default_headers=headers)
+        self.open: Callable[[], Any] = lambda: vendor(
+            base_url=base, api_key=key, max_retries=0, default_headers=headers
+        )
         self.format, self.streams = wire_format, streams
         self.items: list[Any] = []
 
@@ -75,7 +77,8 @@ class Host:
         """Send the history and what is new; take the turn into the history; give the response."""
         self.items += [one for i in items for one in (i if isinstance(i, list) else [i])]
         given = request(self.format, *self.items, **fields)
-        got = self._streamed(given) if self.streams else self._create(**given)
+        with self.open() as client:
+            got = self._streamed(client, given) if self.streams else self._create(client, given)
         seen: dict[str, Any] = got.to_dict(mode="json")
         if self.format == "openai_chat":
             message = seen["choices"][0]["message"]
@@ -86,21 +89,21 @@ class Host:
             self.items.append({"role": "assistant", "content": seen["content"]})
         return seen
 
-    def _create(self, **given: Any) -> Any:
+    def _create(self, client: Any, given: dict[str, Any]) -> Any:
         if self.format == "openai_chat":
-            return self.client.chat.completions.create(**given)
+            return client.chat.completions.create(**given)
         if self.format == "openai_responses":
-            return self.client.responses.create(**given)
-        return self.client.messages.create(**given)
+            return client.responses.create(**given)
+        return client.messages.create(**given)
 
-    def _streamed(self, given: dict[str, Any]) -> Any:
+    def _streamed(self, client: Any, given: dict[str, Any]) -> Any:
         if self.format == "openai_chat":
-            with self.client.chat.completions.stream(**given) as stream:
+            with client.chat.completions.stream(**given) as stream:
                 return stream.get_final_completion()
         if self.format == "openai_responses":
-            with self.client.responses.stream(**given) as stream:
+            with client.responses.stream(**given) as stream:
                 return stream.get_final_response()
-        with self.client.messages.stream(**given) as stream:
+        with client.messages.stream(**given) as stream:
             return stream.get_final_message()
 
 
@@ -419,7 +422,8 @@ def test_tokens_are_counted_on_what_would_be_sent(provider: Upstream, memory: Me
         host.send(user("Go"))
         given = request("anthropic", *host.items, results("anthropic", call_1=BODY))
         given.pop("max_tokens")
-        assert host.client.messages.count_tokens(**given).input_tokens == 500
+        with host.open() as client:
+            assert client.messages.count_tokens(**given).input_tokens == 500
         host.send(results("anthropic", call_1=BODY))
     counted, sent = provider.requests[1:]
     assert provider.paths[1] == "/v1/messages/count_tokens"
