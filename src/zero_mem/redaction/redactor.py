@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem.redaction.checks import is_secret_value
 from zero_mem.redaction.engine import Engine, Found
-from zero_mem.redaction.rules import NUMBER, Rule
+from zero_mem.redaction.rules import RUN, Rule
 from zero_mem.redaction.secrets import SECRET_NAME
 from zero_mem.redaction.settings import NAMES
 from zero_mem.types import Blob, Body, Json
+
+_Sign: TypeAlias = tuple[bytes, list[int]]
 
 Action: TypeAlias = Literal["mask", "hash", "drop", "keep"]
 
@@ -23,7 +25,15 @@ FIELD: Final = "secret_field"
 """The kind of a JSON value that its field's name gives away."""
 
 _WIDE: Final = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
-_DIGITS: Final = re.compile(r"\d\d\d")
+_WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+_FOLD: Final = bytes(ord("0") if 48 <= code <= 57 else ord(chr(code).lower()[0]) & 255 for code in range(256))
+_KEY_RUN: Final = b"a" * RUN
+_AS_RUNS: Final = bytes(
+    ord("a") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "-._~+/=") else ord(" ")
+    for code in range(256)
+)
+_BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
+_PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
 _TEXT_TYPES: Final = re.compile(
     r"(?i)text/.*|application/(?:.*\+)?(?:json|xml|yaml|x-ndjson|x-pem-file)"
 )
@@ -52,26 +62,27 @@ class Redactor:
         self._key = key
         self._engines = engines
         self._rules = tuple(rules)
-        self._numbers = [place for place, rule in enumerate(rules) if NUMBER in rule.hints]
-        self._signs = _signs(rules, in_runs=False)
-        self._in_runs = _signs(rules, in_runs=True)
-        self._run = min((rule.run for rule in rules if rule.run), default=0)
+        self._signs = _gated(rules)
+        self._signs_in_runs = _beginnings(rules)
+        self._begun = frozenset(self._signs_in_runs)
+        self._words = [(w, n) for n, rule in enumerate(rules) for w in rule.hints if not w.isascii()]
+        self._always = [n for n, rule in enumerate(rules) if not rule.hints]
 
     def text(self, text: str) -> str:
         """Give a text without what was found; the same object where nothing was."""
-        found = self._found(text)
+        found = self.find(text)
         return self._replaced(text, found, self._actions) if found else text
 
     def name(self, name: str) -> str:
         """Give a name, which keeps telling things apart: what is masked elsewhere is hashed."""
-        found = self._found(name)
+        found = self.find(name)
         if not found:
             return name
         return self._replaced(name, found, dict.fromkeys(self._actions, "hash"))
 
     def asked(self, text: str) -> str:
         """Give a query as it can be looked up: what is hashed by its digest, the rest without."""
-        found = self._found(text)
+        found = self.find(text)
         if not found:
             return text
         how: dict[str, Action] = {
@@ -93,7 +104,7 @@ class Redactor:
 
     def kinds(self, text: str) -> list[str]:
         """Name what stands in a text, each place once, in order."""
-        return [found.kind for found in self._found(text)]
+        return [found.kind for found in self.find(text)]
 
     def body(self, body: Body) -> Body:
         """Give a body without what was found; the same object where nothing was."""
@@ -151,23 +162,36 @@ class Redactor:
             return blob
         return replace(blob, data=redacted.encode() or self._nothing(text).encode())
 
-    def _found(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[Found]:
         """Find what is acted on, in order and without overlaps."""
-        if not text.isascii():
+        is_plain = text.isascii()
+        if not is_plain and _WIDE_ONES.search(text):
             text = text.translate(_WIDE)
-        low = text.lower()
-        due = [places for hint, places in self._signs if hint in low]
-        if self._in_runs and max(map(len, text.split()), default=0) >= self._run:
-            due += [places for hint, places in self._in_runs if hint in low]
-        if self._numbers and _DIGITS.search(text):
-            due.append(self._numbers)
-        if not due and not self._engines:
+        # `bytes` are searched faster than `str`; "replace" keeps each character at its place.
+        folded = text.encode("ascii", "replace").translate(_FOLD)
+        due: list[_Sign] = []
+        for needed, signs in self._signs:
+            if needed in folded:
+                due += [sign for sign in signs if sign[0] in folded]
+        if _KEY_RUN in folded.translate(_AS_RUNS):
+            for begun in self._begun & set(_BEGINNINGS.findall(folded)):
+                due += [sign for sign in self._signs_in_runs[begun] if sign[0] in folded]
+        words = [] if is_plain else [word for word in self._words if word[0] in text]
+        if not (due or words or self._always or self._engines):
             return []
-        places = sorted({place for places in due for place in places})
-        found = [each for place in places for each in self._rules[place].find(text)]
-        for engine in self._engines:
-            found.extend(engine.find(text))
-        return _apart(found, self._actions) if found else found
+        found = self._searched(text)
+        for hint, places in due:
+            found += ((n, each) for n in places for each in self._rules[n].at(text, folded, hint))
+        for word, n in words:
+            found += ((n, each) for each in self._rules[n].at(text, text, word))
+        return _apart(text, found, self._actions) if found else []
+
+    def _searched(self, text: str) -> list[tuple[int, Found]]:
+        """Find what no hint leads to."""
+        found = [(n, each) for n in self._always for each in self._rules[n].search(text)]
+        last = len(self._rules)
+        found += ((last, each) for engine in self._engines for each in engine.find(text))
+        return found
 
     def _replaced(self, text: str, found: Sequence[Found], actions: Mapping[str, Action]) -> str:
         pieces: list[str] = []
@@ -189,7 +213,7 @@ class Redactor:
 
     def _nothing(self, text: str) -> str:
         """Say what a body was of which nothing was left."""
-        return f"[redacted:{self._found(text)[0].kind}]"
+        return f"[redacted:{self.find(text)[0].kind}]"
 
 
 class _Dropped:
@@ -199,13 +223,30 @@ class _Dropped:
 _DROPPED: Final = _Dropped()
 
 
-def _signs(rules: Sequence[Rule], *, in_runs: bool) -> list[tuple[str, list[int]]]:
-    """List the hints, each with the places of its rules; numbers have a sign of their own."""
-    signs: dict[str, list[int]] = {}
-    for place, rule in enumerate(rules):
-        for hint in rule.hints:
-            if hint != NUMBER and bool(rule.run) == in_runs:
-                signs.setdefault(hint, []).append(place)
+def _gated(rules: Sequence[Rule]) -> list[tuple[bytes, list[_Sign]]]:
+    """List what rules need, each with their hints."""
+    needed = dict.fromkeys(rule.needs for rule in rules if not rule.in_run)
+    numbered = list(enumerate(rules))
+    return [
+        (need.encode(), _signs((n, r) for n, r in numbered if r.needs == need and not r.in_run))
+        for need in needed
+    ]
+
+
+def _beginnings(rules: Sequence[Rule]) -> dict[bytes, list[_Sign]]:
+    """List the hints that begin a run, by their first two characters."""
+    begun: dict[bytes, list[_Sign]] = {}
+    for hint, places in _signs((n, rule) for n, rule in enumerate(rules) if rule.in_run):
+        begun.setdefault(hint[:2], []).append((hint, places))
+    return begun
+
+
+def _signs(rules: Iterable[tuple[int, Rule]]) -> list[_Sign]:
+    """List the hints of rules, each with the places of its rules."""
+    signs: dict[bytes, list[int]] = {}
+    for place, rule in rules:
+        for hint in filter(str.isascii, rule.hints):
+            signs.setdefault(hint.encode(), []).append(place)
     return list(signs.items())
 
 
@@ -214,11 +255,20 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
-def _apart(found: Sequence[Found], actions: Mapping[str, Action]) -> list[Found]:
-    """Order what is acted on; of two that overlap the first found stays, grown over the other."""
+def _apart(
+    text: str, found: Sequence[tuple[int, Found]], actions: Mapping[str, Action]
+) -> list[Found]:
+    """Order what is acted on.
+
+    Of two that overlap, that of the earlier rule stays, and grows over the other. What stands
+    inside a placeholder was redacted before.
+    """
+    done = [m.span() for m in _PLACEHOLDER.finditer(text)] if "[" in text else []
     kept: list[Found] = []
-    for _, each in sorted(enumerate(found), key=lambda numbered: (numbered[1].start, numbered[0])):
+    for _, each in sorted(found, key=lambda ranked: (ranked[1].start, ranked[0])):
         if actions.get(each.kind, "keep") == "keep" or each.start >= each.end:
+            continue
+        if any(start <= each.start and each.end <= end for start, end in done):
             continue
         if kept and each.start < kept[-1].end:
             kept[-1] = kept[-1]._replace(end=max(kept[-1].end, each.end))
