@@ -1,6 +1,6 @@
 """What redaction finds of the secrets and personal data in labelled samples, and what else.
 
-    python bench/redaction.py [--half first|second] [--json out.json] [--markdown out.md]
+    python bench/redaction.py [--part first|second] [--json out.json] [--markdown out.md]
 
 The rules were tuned on the first half; the second was written afterwards. A marked stretch is
 found if all of it is taken out; what is taken out and touches nothing marked is a false alarm.
@@ -20,7 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from labelled.samples import HALVES, Marked, Sample, samples
+from labelled.samples import PARTS, Marked, Sample, samples
+
 from zero_mem.redaction import Redaction, Redactors
 from zero_mem.redaction.engine import Found
 from zero_mem.redaction.redactor import Redactor
@@ -106,17 +107,17 @@ def microseconds(redactor: Redactor, text: str, *, rounds: int = 2000) -> float:
     return best / rounds * 1e6
 
 
-def table(halves: dict[str, Tally]) -> str:
+def table(parts: dict[str, Tally]) -> str:
     """Write the figures of each half, then by kind, as a table in Markdown."""
     lines = ["| samples | marked | recall | false alarms | precision | hard negatives |"]
     lines += ["|---|--:|--:|--:|--:|--:|"]
-    for name, counted in halves.items():
+    for name, counted in parts.items():
         shares = f"{counted.recall():.1%} | {counted.alarms.total()} | {counted.precision():.1%}"
         lines.append(
             f"| {name} | {counted.marked.total()} | {shares} | {counted.negatives['samples']} |"
         )
     lines += ["", "| kind | marked | recall | false alarms |", "|---|--:|--:|--:|"]
-    whole = merged(halves.values())
+    whole = merged(parts.values())
     for kind in sorted({*whole.marked, *whole.alarms}):
         counts = f"{whole.marked[kind]} | {whole.recall(kind):.1%} | {whole.alarms[kind]}"
         lines.append(f"| {kind} | {counts} |")
@@ -134,34 +135,34 @@ def merged(tallies: Iterable[Tally]) -> Tally:
     return whole
 
 
-def report(halves: dict[str, Tally], cost: float) -> dict[str, Any]:
+def report(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
     """Give all figures as JSON."""
     return {
         "python": platform.python_version(),
         "microseconds": round(cost, 2),
-        "halves": {
+        "parts": {
             name: {"recall": each.recall(), "precision": each.precision(), **asdict(each)}
-            for name, each in halves.items()
+            for name, each in parts.items()
         },
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--half", choices=HALVES, action="append", help="only this half")
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
     given = parser.parse_args(arguments)
     redactor = finder()
-    halves = {name: tally(samples(name), redactor) for name in given.half or HALVES}
+    parts = {name: tally(samples(name), redactor) for name in given.part or PARTS}
     cost = microseconds(Redactors(Redaction()).of(""), TURN)
-    shown = f"{table(halves)}\n\nA turn of {len(TURN)} characters costs {cost:.1f} µs.\n"
-    whole = merged(halves.values())
+    shown = f"{table(parts)}\n\nA turn of {len(TURN)} characters costs {cost:.1f} µs.\n"
+    whole = merged(parts.values())
     lists = [*(f"missed {each}" for each in whole.missed)]
     lists += [f"false alarm {each}" for each in whole.alarmed]
     print(shown, *lists, sep="\n")
     if given.json:
-        given.json.write_text(json.dumps(report(halves, cost), indent=1), encoding="utf-8")
+        given.json.write_text(json.dumps(report(parts, cost), indent=1), encoding="utf-8")
     if given.markdown:
         given.markdown.write_text(shown, encoding="utf-8")
     return 0 if whole.ok() else 1

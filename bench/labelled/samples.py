@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-HALVES: Final = ("first", "second")
+PARTS: Final = ("first", "second", "third")
 NOT: Final = "-"
 
 _FOLDER: Final = Path(__file__).parent

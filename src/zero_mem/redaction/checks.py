@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER: Final = re.compile(
     r"""(?xi)
     [*x.•_-]+ | <.* | \[.* | \$[\w{(].* | %.*% | \{.* | .*\(.* | your[_-].* | (my|the|an?)[_-].*
     | (os|process|env|config|settings)\..*
     """
 )
-_REPEATED = re.compile(r"([*x.•_0-])\1{5}|XXXX")
-_SAID = re.compile(r"(?i)your|placeholder|changeme|redacted")
-_NAME_OF_ONE = re.compile(
+_REPEATED: Final = re.compile(r"([*x.•_0-])\1{5}|XXXX")
+_SAID: Final = re.compile(r"(?i)your[_-]|placeholder|changeme|redacted")
+_NAME_OF_ONE: Final = re.compile(
     r"(?i)[!$%]?[a-z_.-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api_?key)[a-z_.-]*"
 )
-_DOTTED = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
-_DATED = re.compile(r"\d{4}-\d\d-\d\d")
-_HEX = re.compile(r"[0-9a-f]{24,}")
+_LONGEST_NAME: Final = 100
+_DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
+_DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_HEX: Final = re.compile(r"[0-9a-f]{24,}")
 _ABOUT: Final = """
     able about and are been bool boolean bytes cannot change changed char correct default
     empty enabled disabled error expired false field file forgotten format from generated
@@ -29,7 +30,7 @@ _ABOUT: Final = """
     with without wrong
 """
 _PLAIN_WORDS: Final = frozenset(_ABOUT.split())
-_CARD_BRANDS = re.compile(
+_CARD_BRANDS: Final = re.compile(
     r"""(?x)
     (?: 4 \d{12} (?:\d{3}){0,2}                             # Visa
       | 5[1-5] \d{14} | 2[2-7] \d{14}                       # Mastercard
@@ -94,7 +95,9 @@ def is_secret_value(text: str) -> bool:
     """Tell what was assigned to a password or key from words about it, and from placeholders."""
     if len(text) < 4 or _PLACEHOLDER.fullmatch(text) or _REPEATED.search(text):
         return False
-    if _NAME_OF_ONE.fullmatch(text) or _DOTTED.fullmatch(text):
+    if _SAID.search(text) or _DOTTED.fullmatch(text):
+        return False
+    if len(text) <= _LONGEST_NAME and _NAME_OF_ONE.fullmatch(text):
         return False
     return text.lower().strip(".!?") not in _PLAIN_WORDS
 

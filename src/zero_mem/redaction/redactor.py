@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem.redaction.checks import is_secret_value
 from zero_mem.redaction.engine import Engine, Found
+from zero_mem.redaction.passwords import SECRET_NAME
 from zero_mem.redaction.rules import RUN, Rule
-from zero_mem.redaction.secrets import SECRET_NAME
 from zero_mem.redaction.settings import NAMES
 from zero_mem.types import Blob, Body, Json
 
@@ -26,14 +27,14 @@ FIELD: Final = "secret_field"
 
 _WIDE: Final = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 _WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
-_FOLD: Final = bytes(ord("0") if 48 <= code <= 57 else ord(chr(code).lower()[0]) & 255 for code in range(256))
+_UPPER: Final = string.ascii_uppercase.encode()
+_OF_KEYS: Final = frozenset((string.ascii_letters + string.digits + "-._~+/=").encode())
+_FOLD: Final = bytes.maketrans(_UPPER + b"123456789", _UPPER.lower() + b"0" * 9)
 _KEY_RUN: Final = b"a" * RUN
-_AS_RUNS: Final = bytes(
-    ord("a") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "-._~+/=") else ord(" ")
-    for code in range(256)
-)
+_AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
 _BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
+_LONG_NUMBER: Final = 10**10
 _TEXT_TYPES: Final = re.compile(
     r"(?i)text/.*|application/(?:.*\+)?(?:json|xml|yaml|x-ndjson|x-pem-file)"
 )
@@ -65,8 +66,9 @@ class Redactor:
         self._signs = _gated(rules)
         self._signs_in_runs = _beginnings(rules)
         self._begun = frozenset(self._signs_in_runs)
-        self._words = [(w, n) for n, rule in enumerate(rules) for w in rule.hints if not w.isascii()]
-        self._always = [n for n, rule in enumerate(rules) if not rule.hints]
+        numbered = list(enumerate(rules))
+        self._words = [(w, n) for n, rule in numbered for w in rule.hints if not w.isascii()]
+        self._always = [n for n, rule in numbered if not rule.hints]
 
     def text(self, text: str) -> str:
         """Give a text without what was found; the same object where nothing was."""
@@ -128,6 +130,11 @@ class Redactor:
             items = [self.value(item) for item in value]
             same = all(new is old for new, old in zip(items, value, strict=True))
             return value if same else items
+        # Card and phone numbers come as numbers too.
+        if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
+            written = str(value)
+            redacted = self.text(written)
+            return value if redacted is written else redacted
         return value
 
     def _object(self, value: Mapping[str, Any]) -> Any:

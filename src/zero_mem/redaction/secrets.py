@@ -9,7 +9,8 @@ import re
 from typing import Final
 
 from zero_mem.redaction.checks import is_card, is_key, is_mixed, is_secret_value, is_strong
-from zero_mem.redaction.rules import Check, Rule
+from zero_mem.redaction.passwords import PASSWORDS
+from zero_mem.redaction.rules import Rule
 
 _START: Final = r"(?<![A-Za-z0-9_-])"
 _END: Final = r"(?![A-Za-z0-9])"
@@ -82,6 +83,18 @@ _KEYS: Final = (
     _key("tencent_key", r"AKID[A-Za-z0-9]{32}", "akid"),
     _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"),
     *(_key("service_key", pattern, hint) for hint, pattern in _SERVICES.items()),
+    # The secret that stands beside an AWS key.
+    Rule(
+        kind="aws_key",
+        pattern=re.compile(
+            r"(?:AKIA|ASIA)[A-Z2-7]{16}(?![A-Z0-9]).{1,60}?(?<![A-Za-z0-9+/])"
+            r"(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
+            re.DOTALL,
+        ),
+        hints=("akia", "asia"),
+        in_run=True,
+        check=is_strong,
+    ),
     Rule(
         kind="telegram_token",
         pattern=re.compile(r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{33}" + _END),
@@ -126,16 +139,25 @@ _PLACES: Final = (
     ),
     Rule(
         kind="bearer_token",
-        pattern=re.compile(
-            r"(?i)(?<![a-z0-9])(?:bearer|basic|token)[ \t]+(?P<value>[A-Za-z0-9._~+/-]{16,}=*)"
-        ),
-        hints=("bearer", "basic", "token"),
+        pattern=re.compile(r"(?i)(?<![a-z0-9])bearer[ \t]+(?P<value>[a-z0-9._~+/-]{16,}=*)"),
+        hints=("bearer",),
         needs="0",
         check=is_mixed,
     ),
     Rule(
+        kind="bearer_token",
+        pattern=re.compile(
+            r"(?i)(?<![a-z0-9])(?:basic|token)[ \t]+(?P<value>[a-z0-9._~+/-]{16,}=*)"
+        ),
+        hints=("basic", "token"),
+        needs="0",
+        check=is_strong,
+    ),
+    Rule(
         kind="cookie",
-        pattern=re.compile(r"(?i)cookie[\"']?: ?[\"']?(?P<value>[\w.-]+=[^\s;,\"']{12,}[^\r\n\"']*)"),
+        pattern=re.compile(
+            r"(?i)cookie[\"']?: ?[\"']?(?P<value>[\w.-]+=[^\s;,\"']{12,}[^\r\n\"']*)"
+        ),
         hints=("cookie",),
         needs="0",
         check=is_mixed,
@@ -146,121 +168,6 @@ _PLACES: Final = (
         hints=("://",),
         needs="@",
         check=is_secret_value,
-    ),
-)
-
-# Passwords: a name, what says that a value follows, and the value
-
-_QUOTE: Final = r"(?:\\*[\"'`])"
-_ASSIGN: Final = r"(?:=>|:=|===?|!==?|=|[:：＝])"
-_PLAIN: Final = r"[^\s\"'`,;{}<>|&\\，。；、）」】]"
-_KEY_NAME: Final = (
-    "(?:"
-    + "|".join(
-        rf"(?<={word})|(?<={word}[ _-])"
-        for word in (
-            *("api", "access", "account", "private", "auth", "signing", "secret", "encryption"),
-            *("master", "service", "client", "license", "app", "admin", "webhook", "session"),
-        )
-    )
-    + ")key"
-)
-_PASSWORD_NAME: Final = r"(?:pass(?:word|wd|phrase|code)|passwort|(?<![a-z])pwd|secret)"
-_NAME: Final = (
-    rf"(?:{_PASSWORD_NAME}|(?:(?<=[_.-])|(?<![a-z]))pass(?![a-z])"
-    rf"|(?<!page)(?<!page[_-])token(?!s)|credentials?|{_KEY_NAME})"
-)
-_NAME_HINTS: Final = ("pass", "pwd", "secret", "token", "credential", "key")
-_PASSWORD_HINTS: Final = ("pass", "pwd", "secret")
-
-
-def _named(pattern: str, check: Check, *hints: str, needs: str = "") -> Rule:
-    compiled = re.compile("(?i)" + pattern)
-    if check is not is_secret_value:
-        needs = "0"
-    hints = hints or _NAME_HINTS
-    return Rule(kind="password", pattern=compiled, hints=hints, needs=needs, check=check)
-
-
-_CHINESE_NAME: Final = ("密码", "口令", "密钥", "秘钥", "令牌", "通行码", "密匙", "暗号")
-_CHINESE: Final = (
-    r"[ \t]*(?:(?:就?是|为|叫|改成了?|改为了?|换成了?|设成了?|设为|设置为|设置成|重置为)[ \t]*[:：]?"
-    r"|[:：=＝])[ \t]*[\"'“‘「『]?"
-)
-_ASCII: Final = r"(?P<value>[!-~]{3,}?[!-~])(?=[\"'”’」』，。；、,;)）](?:[^!-~]|$)|[^!-~]|$)"
-
-_PASSWORDS: Final = (
-    # password=…, "apiKey": "…", X-Api-Key: …, environ["API_TOKEN"] = "…"
-    _named(
-        rf"{_NAME}{_QUOTE}?\]?[ \t]*{_ASSIGN}[ \t]*{_QUOTE}?(?P<value>{_PLAIN}{{4,}}+)(?!\()",
-        is_mixed,
-    ),
-    # A word without digits is a password only where it is assigned or quoted.
-    _named(
-        rf"{_PASSWORD_NAME}(?:{_QUOTE}?\]?[ \t]*(?:=>|:=|==?=?)[ \t]*{_QUOTE}?"
-        rf"|{_QUOTE}?\]?[ \t]*:[ \t]*{_QUOTE})(?P<value>[^\s\"'`,;{{}}<>|&()\\，。；]{{5,}}+)(?!\()",
-        is_secret_value,
-        *_PASSWORD_HINTS,
-    ),
-    # <add key="ApiKey" value="…"/>
-    _named(rf"{_NAME}{_QUOTE}[ \t]+value={_QUOTE}(?P<value>{_PLAIN}{{4,}}+)", is_mixed),
-    # passphrase: "several words"
-    _named(
-        rf"passphrase{_QUOTE}?[ \t]*(?:is|{_ASSIGN})[ \t]*(?P<quote>[\"'])(?P<value>[^\"'\n]{{8,}})(?P=quote)",
-        is_secret_value,
-        "pass",
-    ),
-    # The password for the cabin is …; I set the admin password to …
-    _named(
-        rf"{_NAME}[ \t]+(?:[^\s:=,;.!?\"']+[ \t]+){{0,6}}?(?:is|was|are|to)[ \t]*:?[ \t]*"
-        rf"[\"'`“‘]?(?P<value>{_PLAIN}{{4,}}(?<![.?:)])[^\s\"'`,;{{}}<>|\\，。；.?:)])(?![(\w])",
-        is_mixed,
-    ),
-    # login deploy password …
-    _named(
-        rf"(?:password|passwd|passcode|pwd)[ \t]+[\"'`]?(?P<value>{_PLAIN}{{8,}}+)",
-        is_strong,
-        *_PASSWORD_HINTS,
-    ),
-    # 密码是…, 密码：…
-    Rule(
-        kind="password",
-        pattern=re.compile(f"(?:{'|'.join(_CHINESE_NAME)}){_CHINESE}{_ASCII}"),
-        hints=_CHINESE_NAME,
-        check=is_secret_value,
-    ),
-    Rule(
-        kind="password",
-        pattern=re.compile(f"(?:{'|'.join(_CHINESE_NAME)})[ \\t]*{_ASCII}"),
-        hints=_CHINESE_NAME,
-        check=is_mixed,
-    ),
-    # token是…, API key 为…
-    _named(rf"{_NAME}{_CHINESE}{_ASCII}", is_mixed),
-    # curl -u user:…, mysql -p…, auth=("user", "…")
-    _named(
-        r"curl\b[^\n]{0,400}?[ \t](?:-u|--user)[ =]?[\"']?[^\s:\"']+:(?P<value>[^\s\"'@]{3,})",
-        is_secret_value,
-        "curl",
-        needs=" -",
-    ),
-    _named(
-        r"(?:mysql|mariadb)\w*\b[^\n]{0,200}?[ \t]-p(?!ort|assword)(?P<value>[^\s\"'-][^\s\"']{2,})",
-        is_secret_value,
-        *("mysql", "mariadb"),
-        needs=" -",
-    ),
-    _named(
-        r"(?:sshpass[ \t]+-p|redis-cli\b[^\n]{0,200}?[ \t]-a)[ \t]*[\"']?(?P<value>[^\s\"']{4,})",
-        is_secret_value,
-        *("sshpass", "redis-cli"),
-        needs=" -",
-    ),
-    _named(
-        r"auth[ ]?=?[ ]?\([ ]?[\"'][^\"'\n]{1,80}[\"'],[ ]?[\"'](?P<value>[^\"'\n]{4,})[\"']",
-        is_secret_value,
-        "auth",
-        needs="(",
     ),
 )
 
@@ -289,14 +196,4 @@ _CARD: Final = Rule(
     check=is_card,
 )
 
-SECRETS: Final[tuple[Rule, ...]] = (*_PLACES[:1], *_KEYS, *_PLACES[1:], *_PASSWORDS, _CARD)
-
-SECRET_NAME: Final = re.compile(
-    r"(?i)(?:.*[_\-. ])?(?:pass(?:word|wd|phrase|code)?|pwd|secret"
-    r"|(?:api|access|account|private|auth|signing|encryption|master)[_-]?key"
-    r"|(?:secret|client)[_-]?(?:access[_-]?)?(?:key|secret)"
-    r"|(?:(?:auth|access|refresh|bearer|id|session|api|bot|csrf)[_-]?)?token"
-    r"|authorization|credentials?)"
-    r"|密码|口令|密钥|秘钥|令牌"
-)
-"""Names of JSON fields whose value is a secret, whatever it looks like."""
+SECRETS: Final[tuple[Rule, ...]] = (*_PLACES[:1], *_KEYS, *_PLACES[1:], *PASSWORDS, _CARD)

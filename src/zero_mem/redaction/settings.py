@@ -47,7 +47,7 @@ class Redaction:
         if self.settings:
             check(self.settings)
         if len(self.key) > _LONGEST_KEY:
-            raise InvalidInput(f"a redaction key has at most {_LONGEST_KEY}")
+            raise InvalidInput(f"a redaction key has at most {_LONGEST_KEY} bytes")
 
 
 class Redactors:
