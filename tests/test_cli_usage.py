@@ -161,6 +161,7 @@ def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
         "replay",
         "demo",
         "reindex",
+        "bench",
         "hook",
         "encryption",
         "key",

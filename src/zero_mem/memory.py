@@ -41,9 +41,11 @@ if TYPE_CHECKING:
     from zero_mem.access.keys import Keyring
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
+    from zero_mem.models.date_parsers import DateParser
     from zero_mem.models.embedder import Embedder
     from zero_mem.recall.corpora import Corpora
     from zero_mem.storage.sealed import Encryption
+    from zero_mem.text.entities import EntityExtractor
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -102,6 +104,8 @@ class Memory:
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
         redaction: Redaction | None = None,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
@@ -114,6 +118,8 @@ class Memory:
         self.metrics = Metrics()
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
+        self._extractor = _extractor(extractor)
+        self._date_parser = _date_parser(date_parser)
         self.queued = QueuedWrites(self)
 
     @classmethod
@@ -131,6 +137,8 @@ class Memory:
         redaction: Redaction | None = None,
         encryption: Encryption | None = None,
         credential: str | None = None,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -149,10 +157,14 @@ class Memory:
                 masked. A namespace may set more (`Namespace.configure`).
             encryption: Encrypts every value on its way into the store; see `Encryption`.
             credential: An API key of the store; only what it grants can be reached then.
+            extractor: Finds names beside those that the rules find: an `EntityExtractor`, or
+                "jieba", "spacy" or "spacy:MODEL".
+            date_parser: Reads time phrases that the rules do not know: a `DateParser`, or
+                "dateparser".
 
         Raises:
-            InvalidInput: The URL names no store this version knows, or the name no embedder.
-            MissingExtra: What the embedder needs is not installed.
+            InvalidInput: The URL names no store this version knows, or a name stands for nothing.
+            MissingExtra: What the embedder or the extractor needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
             NotAllowed: The store is encrypted and no key was given, or the other way round; or
                 the credential is not valid.
@@ -170,6 +182,8 @@ class Memory:
             embedder=embedder,
             patience=patience,
             redaction=redaction,
+            extractor=extractor,
+            date_parser=date_parser,
         )
         return memory if credential is None else memory._guard(credential, closes=True)
 
@@ -201,8 +215,10 @@ class Memory:
         """What recall keeps of namespaces between reads."""
         # What ranks is loaded on first use.
         from zero_mem.recall import corpora
+        from zero_mem.text.entities import RuleEntities
 
-        return corpora.Corpora()
+        extractor = RuleEntities(self._extractor)
+        return corpora.Corpora(extractor=extractor, date_parser=self._date_parser)
 
     @property
     def storage(self) -> Storage:
@@ -249,6 +265,8 @@ class Memory:
             embedder=self._embedder,
             patience=self._patience,
             redaction=self._redaction,
+            extractor=self._extractor,
+            date_parser=self._date_parser,
         )
 
     def now(self) -> datetime:
@@ -403,6 +421,22 @@ def _dense(memory: Memory, embedder: Embedder | str, patience: float) -> DenseIn
 
     chosen = embedder_named(embedder) if isinstance(embedder, str) else embedder
     return DenseIndex(memory, chosen, patience=patience)
+
+
+def _extractor(extractor: EntityExtractor | str | None) -> EntityExtractor | None:
+    if not isinstance(extractor, str):
+        return extractor
+    from zero_mem.models.extractors import extractor_named
+
+    return extractor_named(extractor)
+
+
+def _date_parser(parser: DateParser | str | None) -> DateParser | None:
+    if not isinstance(parser, str):
+        return parser
+    from zero_mem.models.date_parsers import date_parser_named
+
+    return date_parser_named(parser)
 
 
 def default_path() -> FilePath:

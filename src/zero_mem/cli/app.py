@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import (
+    benching,
     demo,
     encrypting,
     examining,
@@ -54,6 +55,7 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    benching,
     hooking,
     encrypting,
     keys,

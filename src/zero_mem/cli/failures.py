@@ -34,7 +34,7 @@ EXIT_CODES: Final = {
     2: "the input or an option is wrong, or an extra is not installed",
     3: "conflict: another write came first, or an id or key is taken",
     4: "not allowed, or a limit is reached",
-    5: "the store is not there, can't be opened, is damaged, or is of a newer version",
+    5: "the store is not there, can't be opened, is damaged, or newer; or a model can't be reached",
     6: "the output can't be written: the disk is full, or stdout is closed",
     7: "done, but for input that can't be read",
     8: "`doctor` found something bad",
