@@ -20,7 +20,8 @@ _Sign: TypeAlias = tuple[bytes, list[int]]
 
 Action: TypeAlias = Literal["mask", "hash", "drop", "keep"]
 
-_LOOKED_UP: Final = frozenset({*NAMES, "tags", "tag", "text", "metadata"})
+_NAMED: Final = frozenset({*NAMES, "invalidated_by"})
+_FIELDS: Final = _NAMED | {"tags", "tag", "text", "metadata"}
 
 FIELD: Final = "secret_field"
 """The kind of a JSON value that its field's name gives away."""
@@ -94,15 +95,26 @@ class Redactor:
         return left if left.strip() else self._nothing(text)
 
     def asked_where(self, where: Any, field: str = "") -> Any:
-        """Give a filter as it can be looked up."""
+        """Give a filter with names and hashed values as they are stored.
+
+        What was masked or dropped can't be told apart any more; a filter that asks for it finds
+        nothing, rather than everything that was masked.
+        """
         if isinstance(where, str):
-            return self.name(where) if field in NAMES else self.asked(where)
+            return self.name(where) if field in _NAMED else self._hashed(where)
         if isinstance(where, Mapping):
-            inner = {key: key if key in _LOOKED_UP else field for key in where}
+            is_inner = field.startswith("metadata")
+            inner = {key: key if key in _FIELDS and not is_inner else field for key in where}
             return {key: self.asked_where(each, inner[key]) for key, each in where.items()}
         if isinstance(where, list | tuple):
             return [self.asked_where(each, field) for each in where]
         return where
+
+    def _hashed(self, text: str) -> str:
+        found = self.find(text)
+        if not found or any(self._actions[each.kind] != "hash" for each in found):
+            return text
+        return self._replaced(text, found, self._actions)
 
     def kinds(self, text: str) -> list[str]:
         """Name what stands in a text, each place once, in order."""
@@ -151,13 +163,21 @@ class Redactor:
         return fields if changed else value
 
     def _field(self, name: str, value: Any) -> Any:
-        action = self._actions.get(FIELD, "keep")
-        if action != "keep" and isinstance(value, str) and SECRET_NAME.fullmatch(_snake(name)):
-            inside = self.text(value)
-            if inside is value and is_secret_value(value):
-                return _DROPPED if action == "drop" else self._placeholder(FIELD, value, action)
         redacted = self.value(value)
+        action = self._actions.get(FIELD, "keep")
+        if action != "keep" and redacted is value and SECRET_NAME.fullmatch(_snake(name)):
+            return self._secret(value, action)
         return _DROPPED if redacted == "" and value != "" else redacted
+
+    def _secret(self, value: Any, action: Action) -> Any:
+        """Take out what is a secret because its field says so."""
+        if isinstance(value, list):
+            items = [self._secret(item, action) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else [item for item in items if item is not _DROPPED]
+        if not isinstance(value, str) or not is_secret_value(value):
+            return value
+        return _DROPPED if action == "drop" else self._placeholder(FIELD, value, action)
 
     def _blob(self, blob: Blob) -> Blob:
         try:

@@ -124,6 +124,8 @@ class Writes(View):
 
     def expected_id(self, request: SaveRequest) -> str | None:
         """Name the record that a save would change, without waiting for queued writes."""
+        if request.key is not None:
+            request = request._replace(key=self._redactor().name(request.key))
         with self._reading() as (transaction, row, now):
             return expected_id(transaction, row, request, now) if row else None
 
@@ -382,7 +384,8 @@ def _save_chunk(
 def _save_one(plan: Plan, request: SaveRequest) -> MemoryReceipt:
     receipt = plan.save(request)
     if request.task is not None:
-        renew_task(plan.transaction, plan.row, request.task, plan.now)
+        task = plan.redactor.name(request.task)
+        renew_task(plan.transaction, plan.row, task, plan.now)
     return receipt
 
 
