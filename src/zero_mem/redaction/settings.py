@@ -91,12 +91,12 @@ def of_namespace(settings: str) -> str:
     return ""
 
 
-def configured(settings: str, changes: Changes, known: Collection[str]) -> str:
+def configured(settings: str, changes: Changes | None, known: Collection[str]) -> str:
     """Give a namespace's settings with `redact` settings added, changed or, with None, removed.
 
     Args:
         settings: The namespace's, as they are.
-        changes: By kind or group.
+        changes: By kind or group; None removes them all.
         known: Kinds that the store has beside those built in.
 
     Raises:
@@ -107,15 +107,18 @@ def configured(settings: str, changes: Changes, known: Collection[str]) -> str:
     if general is None:
         general = {"form": None, "kind": None, "set": {}}
         rules.insert(0, general)
-    before = general.get("redact", {})
-    removed: set[str] = set()
-    if isinstance(changes, Mapping):
-        removed = {name for name, value in changes.items() if value is None}
-        changes = {name: value for name, value in changes.items() if value is not None}
-    check(changes, {*known, *before})
-    kept = {name: value for name, value in before.items() if name not in removed}
-    general["redact"] = {**kept, **changes}
+    before = general.pop("redact", {})
+    if changes is not None:
+        merged = {**before, **_mapping(changes)}
+        general["redact"] = {name: value for name, value in merged.items() if value is not None}
+        check(general["redact"], {*known, *before})
     return json.dumps(rules, sort_keys=True)
+
+
+def _mapping(changes: object) -> Mapping[str, Any]:
+    if not isinstance(changes, Mapping):
+        raise InvalidInput('redact is a mapping, such as {"personal": "mask"}')
+    return changes
 
 
 def check(settings: object, known: Collection[str] = ()) -> None:

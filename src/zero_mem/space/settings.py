@@ -48,19 +48,20 @@ class Settings(View):
         Returns:
             The limits that now hold there.
         """
+        redacts = "redact" in settings
         redact = settings.pop("redact", None)
-        if redact is not None and (form, kind) != (None, None):
+        if redacts and (form, kind) != (None, None):
             raise InvalidInput("redact is set for a whole namespace, not for a form or kind")
         with self._write_after_queue() as plan:
             row = plan.row
-            if redact is not None:
+            if redacts:
                 row.settings = self._redact(row.settings, redact)
-            if settings or redact is None:
+            if settings or not redacts:
                 row.settings = configured(row.settings, settings, form=form, kind=kind)
             plan.transaction.store_namespace(row)
             return limits_for(row.settings, form or "semantic", kind or "")
 
-    def _redact(self, settings: str, changes: Mapping[str, Any]) -> str:
+    def _redact(self, settings: str, changes: Mapping[str, Any] | None) -> str:
         known = self._memory.redactors.in_force("")
         return redaction.configured(settings, changes, known)
 
