@@ -35,6 +35,7 @@ _KEY_RUN: Final = b"a" * RUN
 _AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
 _BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
+_ROUNDS: Final = 8
 _LONG_NUMBER: Final = 10**10
 _TEXT_TYPES: Final = re.compile(
     r"(?i)text/.*|application/(?:.*\+)?(?:json|xml|yaml|x-ndjson|x-pem-file)"
@@ -189,7 +190,7 @@ class Redactor:
             return blob
         return replace(blob, data=redacted.encode() or self._nothing(text).encode())
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str, *, with_engines: bool = True) -> list[Found]:
         """Find what is acted on, in order and without overlaps."""
         is_plain = text.isascii()
         if not is_plain and _WIDE_ONES.search(text):
@@ -206,28 +207,34 @@ class Redactor:
         words = [] if is_plain else [word for word in self._words if word[0] in text]
         if not (due or words or self._always or self._engines):
             return []
-        found = self._searched(text)
+        found = self._searched(text, with_engines)
         for hint, places in due:
             found += ((n, each) for n in places for each in self._rules[n].at(text, folded, hint))
         for word, n in words:
             found += ((n, each) for each in self._rules[n].at(text, text, word))
         return _apart(text, found, self._actions) if found else []
 
-    def _searched(self, text: str) -> list[tuple[int, Found]]:
+    def _searched(self, text: str, with_engines: bool) -> list[tuple[int, Found]]:
         """Find what no hint leads to."""
         found = [(n, each) for n in self._always for each in self._rules[n].search(text)]
-        last = len(self._rules)
-        found += ((last, each) for engine in self._engines for each in engine.find(text))
+        if with_engines:
+            last = len(self._rules)
+            found += ((last, each) for engine in self._engines for each in engine.find(text))
         return found
 
     def _replaced(self, text: str, found: Sequence[Found], actions: Mapping[str, Action]) -> str:
-        pieces: list[str] = []
-        at = 0
-        for start, end, kind in found:
-            pieces.append(text[at:start])
-            pieces.append(self._placeholder(kind, text[start:end], actions[kind]))
-            at = end
-        return "".join([*pieces, text[at:]])
+        """Put placeholders in; what only now stands apart from its neighbour is found too."""
+        for _ in range(_ROUNDS):
+            pieces: list[str] = []
+            at = 0
+            for start, end, kind in found:
+                pieces += (text[at:start], self._placeholder(kind, text[start:end], actions[kind]))
+                at = end
+            text = "".join([*pieces, text[at:]])
+            found = self.find(text, with_engines=False)
+            if not found:
+                break
+        return text
 
     def _placeholder(self, kind: str, value: str, action: Action) -> str:
         if action == "drop":
@@ -287,7 +294,7 @@ def _apart(
 ) -> list[Found]:
     """Order what is acted on.
 
-    Of two that overlap, that of the earlier rule stays, and grows over the other. What stands
+    Of two that overlap, that of the earlier rule stays, and grows over the other. What begins
     inside a placeholder was redacted before.
     """
     done = [m.span() for m in _PLACEHOLDER.finditer(text)] if "[" in text else []
@@ -295,7 +302,7 @@ def _apart(
     for _, each in sorted(found, key=lambda ranked: (ranked[1].start, ranked[0])):
         if actions.get(each.kind, "keep") == "keep" or each.start >= each.end:
             continue
-        if any(start <= each.start and each.end <= end for start, end in done):
+        if any(start <= each.start < end for start, end in done):
             continue
         if kept and each.start < kept[-1].end:
             kept[-1] = kept[-1]._replace(end=max(kept[-1].end, each.end))

@@ -45,8 +45,11 @@ class Redaction:
     engines: tuple[Engine, ...] = ()
 
     def __post_init__(self) -> None:
+        kinds = {kind for engine in self.engines for kind in engine.kinds}
+        if kinds:
+            check(dict.fromkeys(kinds, "mask"), kinds)
         if self.settings:
-            check(self.settings, {kind for engine in self.engines for kind in engine.kinds})
+            check(self.settings, kinds)
         if len(self.key) > _LONGEST_KEY:
             raise InvalidInput(f"a redaction key has at most {_LONGEST_KEY} bytes")
 
