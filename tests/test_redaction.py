@@ -118,8 +118,8 @@ def test_drop_leaves_nothing_and_keep_everything() -> None:
 
 
 def test_a_kind_wins_over_its_group_whatever_their_order() -> None:
-    for given in ({"personal": "mask", "email": "keep"}, {"email": "keep", "personal": "mask"}):
-        assert redactor(settings=given).text(f"{EMAIL} {PHONE}") == f"{EMAIL} [redacted:phone]"
+    for both in ({"personal": "mask", "email": "keep"}, {"email": "keep", "personal": "mask"}):
+        assert redactor(settings=both).text(f"{EMAIL} {PHONE}") == f"{EMAIL} [redacted:phone]"
 
 
 def test_rules_of_your_own_come_first() -> None:

@@ -35,6 +35,7 @@ _KEY_RUN: Final = b"a" * RUN
 _AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
 _BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
+_HASHED: Final = re.compile(r"\[[a-z][a-z0-9_]*:([0-9a-f]{16})\]")
 _ROUNDS: Final = 8
 _LONG_NUMBER: Final = 10**10
 _TEXT_TYPES: Final = re.compile(
@@ -92,7 +93,8 @@ class Redactor:
         how: dict[str, Action] = {
             kind: "hash" if action == "hash" else "drop" for kind, action in self._actions.items()
         }
-        left = self._replaced(text, found, how)
+        # The digest alone: the name of the kind would find whatever else speaks of it.
+        left = _HASHED.sub(r"\1", self._replaced(text, found, how))
         return left if left.strip() else self._nothing(text)
 
     def asked_where(self, where: Any, field: str = "") -> Any:

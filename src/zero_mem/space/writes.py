@@ -11,6 +11,7 @@ from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
 from zero_mem.operations.idempotency import expected_id
 from zero_mem.operations.plan import Plan
+from zero_mem.operations.redacted import redacted_save
 from zero_mem.operations.requests import (
     SaveRequest,
     UpdateRequest,
@@ -124,8 +125,6 @@ class Writes(View):
 
     def expected_id(self, request: SaveRequest) -> str | None:
         """Name the record that a save would change, without waiting for queued writes."""
-        if request.key is not None:
-            request = request._replace(key=self._redactor().name(request.key))
         with self._reading() as (transaction, row, now):
             return expected_id(transaction, row, request, now) if row else None
 
@@ -135,6 +134,9 @@ class Writes(View):
             return row is not None and bool(transaction.by_ids(row, [memory_id]))
 
     def _queue(self, request: SaveRequest) -> MemoryReceipt:
+        if (request.key, request.memory_id) != (None, None):
+            # The receipt names them before the write is applied.
+            request = redacted_save(request, self._redactor())
         accepted = self._memory.queued.accept(self, request)
         return MemoryReceipt(
             memory_id=accepted,
