@@ -98,7 +98,10 @@ def configure(
     ] = None,
     kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only for this kind.")] = None,
 ) -> None:
-    """Set or show the limits of a namespace, form or kind, and what is redacted in it."""
+    """Set or show limits, and what is redacted.
+
+    Limits hold for a namespace, a form or a kind; redaction for a whole namespace.
+    """
     changes = dict(_setting(text) for text in settings or ())
     session.creates = bool(changes)
     if changes:
