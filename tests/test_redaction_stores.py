@@ -115,7 +115,7 @@ def test_events_are_found_under_their_names(space: Namespace) -> None:
 def test_a_memory_id_that_is_a_secret_is_refused(space: Namespace) -> None:
     for mode in ("sync", "queued"):
         with pytest.raises(InvalidInput, match="memory_id looks like a secret") as refused:
-            space.save("x", memory_id=GITHUB, mode=mode)  # type: ignore[arg-type]
+            space.save("x", memory_id=GITHUB, mode=mode)
         assert GITHUB not in str(refused.value)
     assert space.count() == 0
 

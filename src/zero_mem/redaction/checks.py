@@ -8,13 +8,14 @@ from typing import Final
 _PLACEHOLDER: Final = re.compile(
     r"""(?xi)
     [*x.•_-]+ | <.* | \[.* | \$[\w{(].* | %.*% | \{.* | .*\(.* | your[_-].* | (my|the|an?)[_-].*
+    | .*[\[(] | .*(\.\.\.|…).*
     | (os|process|env|config|settings)\..*
     """
 )
 _REPEATED: Final = re.compile(r"([*x.•_0-])\1{5}|XXXX")
 _SAID: Final = re.compile(r"(?i)your[_-]|placeholder|changeme|redacted")
 _NAME_OF_ONE: Final = re.compile(
-    r"(?i)[!$%]?[a-z_.-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api_?key)[a-z_.-]*"
+    r"(?i)[!$%]?[a-z_.:-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api_?key)[a-z_.:-]*"
 )
 _LONGEST_NAME: Final = 100
 _DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")

@@ -27,7 +27,7 @@ _KEY_NAME: Final = (
 )
 _PASSWORD_NAME: Final = r"(?:pass(?:word|wd|phrase|code)|passwort|(?<![a-z])pwd?(?![a-z])|secret)"
 _NAME: Final = (
-    rf"(?:{_PASSWORD_NAME}|(?:(?<=[_.-])|(?<![a-z]))pass(?![a-z])"
+    rf"(?:{_PASSWORD_NAME}|(?:(?<=[_.-])|(?<![a-z])(?!(?-i:PASS)))pass(?![a-z])"
     rf"|(?<!page)(?<!page[_-])token(?!s)|credentials?|{_KEY_NAME})"
 )
 _NAME_HINTS: Final = ("pass", "pw", "secret", "token", "credential", "key")
@@ -43,10 +43,11 @@ def _named(pattern: str, check: Check, *hints: str, needs: str = "") -> Rule:
 
 
 _CHINESE_NAME: Final = ("密码", "口令", "密钥", "秘钥", "令牌", "通行码", "密匙", "暗号")
-_CHINESE: Final = (
-    r"[ \t]*[\u4e00-\u9fff]{0,4}?(?:(?:就?是|为|叫|(?:改|换|设|设置|重置)(?:成|为)了?)[ \t]*[:：]?"
-    r"|[:：=＝])[ \t]*[\"'“‘「『]?"
+_CHINESE_IS: Final = (
+    r"[ \t]*[\u4e00-\u9fff]{0,4}?(?:就?是|为|叫|(?:改|换|设|设置|重置)(?:成|为)了?)"
+    r"[ \t]*[:：]?[ \t]*[\"'“‘「『]?"
 )
+_CHINESE: Final = rf"(?:{_CHINESE_IS}|[ \t]*[:：=＝][ \t]*[\"'“‘「『]?)"
 _ASCII: Final = r"(?P<value>[!-~]{3,}?[!-~])(?=[\"'”’」』，。；、,;)）](?:[^!-~]|$)|[^!-~]|$)"
 
 PASSWORDS: Final[tuple[Rule, ...]] = (
@@ -119,7 +120,7 @@ PASSWORDS: Final[tuple[Rule, ...]] = (
         check=is_mixed,
     ),
     # token是…, API key 为…
-    _named(rf"{_NAME}{_CHINESE}{_ASCII}", is_mixed),
+    _named(rf"{_NAME}{_CHINESE_IS}{_ASCII}", is_mixed),
     # curl -u user:…, mysql -p…, auth=("user", "…"), login("user", "…")
     _named(
         r"curl\b[^\n]{0,400}?[ \t](?:-u|--user)[ =]?[\"']?[^\s:\"']+:(?P<value>[^\s\"'@]{3,})",

@@ -37,7 +37,7 @@ PERSONAL: Final[tuple[Rule, ...]] = (
     ),
     # Mobile numbers of mainland China
     _phone(
-        r"(?<![0-9A-Za-z.+/-])1[3-9]\d(?:[ -]?\d{4}){2}(?![0-9A-Za-z-]|\.\d)",
+        r"(?<![0-9A-Za-z.+/-])(?<![)\d] [-+*/] )1[3-9]\d(?:[ -]?\d{4}){2}(?![0-9A-Za-z-]|\.\d)",
         *("0" * 11, "000 0000 0000", "000-0000-0000"),
     ),
     # Written with the code of the country
