@@ -236,6 +236,23 @@ def test_an_engine_finds_more_and_its_kinds_have_actions() -> None:
         Names.kinds = frozenset({"person"})
 
 
+def test_a_private_key_that_was_cut_goes_and_prose_about_one_stays() -> None:
+    cut = PEM.rpartition("\n")[0]
+    assert (
+        DEFAULT.text(f"log: {cut}… (cut)\nnext line")
+        == "log: [redacted:private_key]… (cut)\nnext line"
+    )
+    quoted = "key = " + " + \n ".join(f'"{line}"' for line in PEM.splitlines())
+    assert "k3Jx" not in DEFAULT.text(quoted)
+    begin, end = PEM.splitlines()[0], PEM.splitlines()[-1]
+    for text in (
+        f"if '{begin}' in text: fail()\nmore",
+        f"{begin}\n...\n{end}",
+        f"{begin} opens it",
+    ):
+        assert DEFAULT.text(text) is text
+
+
 def test_secrets_that_touch_are_all_found() -> None:
     assert DEFAULT.text(PEM + GITHUB) == "[redacted:private_key][redacted:github_token]"
 

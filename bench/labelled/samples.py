@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-PARTS: Final = ("first", "second", "third")
+PARTS: Final = ("first", "second", "third", "fourth")
 NOT: Final = "-"
 
 _FOLDER: Final = Path(__file__).parent

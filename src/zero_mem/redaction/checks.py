@@ -21,6 +21,7 @@ _LONGEST_NAME: Final = 100
 _DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _HEX: Final = re.compile(r"[0-9a-f]{24,}")
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/=]{20,}")
 _ABOUT: Final = """
     able about and are been bool boolean bytes cannot change changed char correct default
     empty enabled disabled error expired false field file forgotten format from generated
@@ -115,6 +116,11 @@ def is_strong(text: str) -> bool:
     if not is_mixed(text):
         return False
     return _HEX.fullmatch(text) is not None or (text.upper() != text != text.lower())
+
+
+def is_private_key(text: str) -> bool:
+    """Tell a private key from its first and last line without one between them."""
+    return _ENCODED.search(text) is not None
 
 
 def is_key(text: str) -> bool:

@@ -119,6 +119,15 @@ PASSWORDS: Final[tuple[Rule, ...]] = (
         hints=_CHINESE_NAME,
         check=is_mixed,
     ),
+    # 请用这个密码登录：…
+    Rule(
+        kind="password",
+        pattern=re.compile(
+            f"(?:{'|'.join(_CHINESE_NAME)})[\u4e00-\u9fff]{{1,4}}[ \\t]*[:：][ \\t]*{_ASCII}"
+        ),
+        hints=_CHINESE_NAME,
+        check=is_mixed,
+    ),
     # token是…, API key 为…
     _named(rf"{_NAME}{_CHINESE_IS}{_ASCII}", is_mixed),
     # curl -u user:…, mysql -p…, auth=("user", "…"), login("user", "…")

@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from zero_mem.redaction.checks import is_card, is_key, is_mixed, is_secret_value, is_strong
+from zero_mem.redaction.checks import (
+    is_card,
+    is_key,
+    is_mixed,
+    is_private_key,
+    is_secret_value,
+    is_strong,
+)
 from zero_mem.redaction.passwords import PASSWORDS
 from zero_mem.redaction.rules import Rule
 
@@ -111,10 +118,13 @@ _PLACES: Final = (
         kind="private_key",
         pattern=re.compile(
             r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|.*)",
-            re.DOTALL,
+            # Whole, in lines or in one; or what is left of one that was cut or quoted in code.
+            r"(?:[A-Za-z0-9+/=\s\\:;,._()@<>-]{0,20000}?"
+            r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+            r"|(?:[\s\\nr\"'+|>]*[A-Za-z0-9+/=]{20,})+)"
         ),
         hints=("-----begin ",),
+        check=is_private_key,
     ),
     Rule(
         kind="slack_webhook",
@@ -182,18 +192,23 @@ _NOT_A_CARD: Final = "".join(
     }.items()
     for end in ends
 )
-_CARD: Final = Rule(
-    kind="card",
-    pattern=re.compile(
-        r"(?i)(?<![\w.#/+-])(?<!\d[ ])"
-        + _NOT_A_CARD
-        + r"(?:\d{13,19}|\d{4}(?:[ -]\d{4}){3}(?:[ -]\d{1,3})?|\d{4}[ -]\d{6}[ -]\d{4,5}"
-        r"|\d{6}[ -]\d{13})(?![\w-]|\.\d|[ ]\d)",
-        re.ASCII,
-    ),
-    needs="0000",
-    hints=("0000000000000", "0000 0000 0000", "0000-0000-0000", "0000 000000", "0000-000000"),
-    check=is_card,
+
+
+def _card(groups: str) -> Rule:
+    pattern = rf"(?i)(?<![\w.#/+-])(?<!\d[ ]){_NOT_A_CARD}(?:{groups})(?![\w-]|\.\d|[ ]\d{{4}})"
+    return Rule(
+        kind="card",
+        pattern=re.compile(pattern, re.ASCII),
+        needs="0000",
+        hints=("0000000000000", "0000 0000 0000", "0000-0000-0000", "0000 000000", "0000-000000"),
+        check=is_card,
+    )
+
+
+# What follows a card's number may be its last group, its expiry or its security code.
+_CARDS: Final = (
+    _card(r"\d{13,19}|\d{4}(?:[ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5}|\d{6}[ -]\d{13}"),
+    _card(r"\d{4}(?:[ -]\d{4}){3}[ -]\d{1,3}"),
 )
 
-SECRETS: Final[tuple[Rule, ...]] = (*_PLACES[:1], *_KEYS, *_PLACES[1:], *PASSWORDS, _CARD)
+SECRETS: Final[tuple[Rule, ...]] = (*_PLACES[:1], *_KEYS, *_PLACES[1:], *PASSWORDS, *_CARDS)
