@@ -95,13 +95,13 @@ def is_phone(text: str) -> bool:
 
 def is_secret_value(text: str) -> bool:
     """Tell what was assigned to a password or key from words about it, and from placeholders."""
-    if len(text) < 4 or _PLACEHOLDER.fullmatch(text) or _REPEATED.search(text):
-        return False
-    if _SAID.search(text) or _DOTTED.fullmatch(text):
-        return False
-    if len(text) <= _LONGEST_NAME and _NAME_OF_ONE.fullmatch(text):
-        return False
-    return text.lower().strip(".!?") not in _PLAIN_WORDS
+    return len(text) >= 4 and (len(text) > _LONGEST_NAME or not _stands_for_one(text))
+
+
+def _stands_for_one(text: str) -> bool:
+    if text.lower().strip(".!?") in _PLAIN_WORDS or _REPEATED.search(text) or _SAID.search(text):
+        return True
+    return any(form.fullmatch(text) for form in (_PLACEHOLDER, _DOTTED, _NAME_OF_ONE))
 
 
 def is_mixed(text: str) -> bool:

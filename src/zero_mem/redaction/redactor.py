@@ -37,6 +37,8 @@ _BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
 _HASHED: Final = re.compile(r"\[[a-z][a-z0-9_]*:([0-9a-f]{16})\]")
 _ROUNDS: Final = 8
+_LONGEST_NAME: Final = 64
+_MOST_FIELDS: Final = 4096
 _LONG_NUMBER: Final = 10**10
 _TEXT_TYPES: Final = re.compile(
     r"(?i)text/.*|application/(?:.*\+)?(?:json|xml|yaml|x-ndjson|x-pem-file)"
@@ -63,9 +65,12 @@ class Redactor:
         engines: tuple[Engine, ...] = (),
     ) -> None:
         self._actions = actions
+        self._action_of_fields = actions.get(FIELD, "keep")
         self._key = key
         self._engines = engines
         self._rules = tuple(rules)
+        # Names of fields come again and again: whether each says that its value is secret.
+        self._fields: dict[str, bool] = {}
         self._signs = _gated(rules)
         self._signs_in_runs = _beginnings(rules)
         self._begun = frozenset(self._signs_in_runs)
@@ -156,20 +161,26 @@ class Redactor:
         fields: dict[str, Any] = {}
         changed = False
         for name, old in value.items():
-            new = self._field(name, old)
-            if new is _DROPPED:
-                changed = True
-                continue
-            named = self.name(name)
+            secret = self._fields.get(name)
+            named, secret = (name, secret) if secret is not None else self._named(name)
+            new = self._field(old, secret)
             changed = changed or new is not old or named is not name
-            fields[named] = new
+            if new is not _DROPPED:
+                fields[named] = new
         return fields if changed else value
 
-    def _field(self, name: str, value: Any) -> Any:
+    def _named(self, name: str) -> tuple[str, bool]:
+        """Give the name of a field as it is stored, and whether its value is a secret."""
+        named = self.name(name)
+        secret = SECRET_NAME.fullmatch(_snake(name)) is not None
+        if named is name and len(name) <= _LONGEST_NAME and len(self._fields) < _MOST_FIELDS:
+            self._fields[name] = secret
+        return named, secret
+
+    def _field(self, value: Any, secret: bool) -> Any:
         redacted = self.value(value)
-        action = self._actions.get(FIELD, "keep")
-        if action != "keep" and redacted is value and SECRET_NAME.fullmatch(_snake(name)):
-            return self._secret(value, action)
+        if secret and redacted is value and self._action_of_fields != "keep":
+            return self._secret(value, self._action_of_fields)
         return _DROPPED if redacted == "" and value != "" else redacted
 
     def _secret(self, value: Any, action: Action) -> Any:
