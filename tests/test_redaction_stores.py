@@ -213,6 +213,21 @@ def test_what_is_hashed_is_found_by_its_value(space: Namespace) -> None:
     assert space.raise_event("x", match={"phone": PHONE}, dry_run=True).count == 0
 
 
+def test_names_and_hashes_are_found_in_every_view(space: Namespace) -> None:
+    space.configure(redact={"phone": "hash"})
+    space.save(f"Wang Fang, {PHONE}", session=GITHUB)
+    other = space.memory.namespace("acme", "bob")
+    other.save(f"Li Na, {PHONE}", session=GITHUB)  # phones are kept there
+    tree, past = space.memory.subtree("acme"), space.as_of(space.memory.now())
+    for view in (space, past):
+        assert [r.memory_id for r in view.list({"session": GITHUB})] == ["1"]
+        assert [hit.memory_id for hit in view.search(PHONE)] == ["1"]
+        assert "Wang Fang" in view.recall(PHONE).text
+    assert tree.count({"session": GITHUB}) == 2
+    assert {hit.record.namespace[-1] for hit in tree.search(PHONE)} == {"alice", "bob"}
+    assert len(tree.recall(PHONE, where={"session": GITHUB}).items) == 2
+
+
 def test_a_filter_for_what_was_masked_finds_nothing_rather_than_all(space: Namespace) -> None:
     space.save("one", metadata={"card": CARD})
     assert space.get("1").metadata == {"card": "[redacted:card]"}

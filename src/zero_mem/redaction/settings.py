@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Settings: TypeAlias = Mapping[str, "str | Mapping[str, str]"]
 Changes: TypeAlias = Mapping[str, "str | Mapping[str, str] | None"]
 
+_Where: TypeAlias = "Mapping[str, Any] | None"
+
 NAMES: Final = ("key", "task", "session", "speaker")
 """Fields that tell records apart: a digest stands there where others have a mask."""
 
@@ -67,6 +69,17 @@ class Redactors:
         if made is None:
             made = self._made[namespace] = self._make(namespace)
         return made
+
+    def asked(self, settings: str, query: str, where: _Where) -> tuple[str, _Where]:
+        """Give a query and a filter as what they name is stored in a namespace.
+
+        Args:
+            settings: All settings of the namespace.
+            query: What is searched for; "" for nothing.
+            where: A filter that was checked.
+        """
+        redactor = self.of(of_namespace(settings))
+        return redactor.asked(query), redactor.asked_where(where) if where else where
 
     def in_force(self, namespace: str) -> dict[str, Any]:
         """Give the settings that hold, the namespace's before the store's."""
