@@ -104,6 +104,8 @@ def test_equal_values_have_equal_digests_under_one_key_only() -> None:
     other = redactor(settings={"personal": "hash"}, key=b"other")
     assert other.text(f"a {PHONE}") != first
     assert HASHED.text(f"a {PHONE[:-1]}9") != first
+    assert HASHED.text(EMAIL) == HASHED.text(EMAIL.upper()) != HASHED.text("k." + EMAIL)
+    assert HASHED.text(GITHUB) != HASHED.text(GITHUB[:4] + GITHUB[4:].swapcase())
 
 
 def test_drop_leaves_nothing_and_keep_everything() -> None:

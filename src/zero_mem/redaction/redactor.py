@@ -36,6 +36,7 @@ _AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
 _BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
 _HASHED: Final = re.compile(r"\[[a-z][a-z0-9_]*:([0-9a-f]{16})\]")
+_NUMBERS: Final = frozenset({"card", "chinese_id", "iban", "phone", "ssn"})
 _ROUNDS: Final = 8
 _LONGEST_NAME: Final = 64
 _MOST_FIELDS: Final = 4096
@@ -254,8 +255,7 @@ class Redactor:
             return ""
         if action == "mask":
             return f"[redacted:{kind}]"
-        plain = re.sub(r"[\s().-]", "", value.translate(_WIDE)).lower()
-        data = plain.encode("utf-8", "surrogatepass")
+        data = _normal(kind, value).encode("utf-8", "surrogatepass")
         return f"[{kind}:{hashlib.blake2b(data, key=self._key, digest_size=8).hexdigest()}]"
 
     def _nothing(self, text: str) -> str:
@@ -295,6 +295,13 @@ def _signs(rules: Iterable[tuple[int, Rule]]) -> list[_Sign]:
         for hint in filter(str.isascii, rule.hints):
             signs.setdefault(hint.encode(), []).append(place)
     return list(signs.items())
+
+
+def _normal(kind: str, value: str) -> str:
+    """Write a value as all of its spellings are, so that they have one digest."""
+    if kind in _NUMBERS:
+        return re.sub(r"[\s().-]", "", value.translate(_WIDE)).lower()
+    return value.lower() if kind == "email" else value
 
 
 def _snake(name: str) -> str:
