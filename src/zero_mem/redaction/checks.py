@@ -17,6 +17,7 @@ _SAID: Final = re.compile(r"(?i)your[_-]|placeholder|changeme|redacted")
 _NAME_OF_ONE: Final = re.compile(
     r"(?i)[!$%]?[a-z_.:-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api_?key)[a-z_.:-]*"
 )
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _LONGEST_NAME: Final = 100
 _DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -101,7 +102,7 @@ def is_secret_value(text: str) -> bool:
 def _stands_for_one(text: str) -> bool:
     if text.lower().strip(".!?") in _PLAIN_WORDS or _REPEATED.search(text) or _SAID.search(text):
         return True
-    return any(form.fullmatch(text) for form in (_PLACEHOLDER, _DOTTED, _NAME_OF_ONE))
+    return any(form.fullmatch(text) for form in (_PLACEHOLDER, _DOTTED, _VARIABLE, _NAME_OF_ONE))
 
 
 def is_mixed(text: str) -> bool:

@@ -89,7 +89,8 @@ PASSWORDS: Final[tuple[Rule, ...]] = (
     ),
     # The password for the cabin is …; I set the admin password to …
     _named(
-        rf"{_NAME}[ \t]+(?:[^\s:=,;.!?\"']+[ \t]+){{0,6}}?(?:is|was|are|to)[ \t]*:?[ \t]*"
+        rf"(?!pass[ \t]){_NAME}[ \t]+(?:[^\s:=,;.!?\"']+[ \t]+){{0,6}}?"
+        r"(?:is|was|are|to)[ \t]*:?[ \t]*"
         r"(?:(?:still|now|just|simply|currently|set to|changed to|always)[ \t]+)?"
         rf"[\"'`“‘]?(?P<value>{_PLAIN}{{4,}}(?<![.?:)])[^\s\"'`,;{{}}<>|\\，。；.?:)])(?![(\w])",
         is_mixed,

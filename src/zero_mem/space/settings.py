@@ -43,7 +43,7 @@ class Settings(View):
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
                 max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
-                also redact, such as {"personal": "mask"}; see docs/redaction.md.
+                also max_bytes, and redact, such as {"personal": "mask"}; see docs/redaction.md.
 
         Returns:
             The limits that now hold there.
