@@ -9,7 +9,9 @@ import pytest
 from secret_samples import EMAIL, GITHUB, PHONE
 from typer.testing import CliRunner
 
+from zero_mem import Memory
 from zero_mem.cli.app import app
+from zero_mem.redaction import Redaction
 
 pytestmark = pytest.mark.req("prod:redact")
 
@@ -49,6 +51,18 @@ def test_what_is_redacted_is_shown_and_set() -> None:
     run("configure", "redact=null")
     run("save", f"{PHONE} ORD-1")
     assert run("read", "3") == f"{PHONE} ORD-1\n"
+
+
+def test_digests_join_with_those_of_a_program_with_the_same_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ZERO_MEM_REDACTION_KEY", "from a key store")
+    run("configure", 'redact={"phone": "hash"}')
+    run("save", f"call {PHONE}")
+    with Memory.open("sqlite:///agent.db", redaction=Redaction(key=b"from a key store")) as memory:
+        assert [hit.memory_id for hit in memory.namespace("default").search(PHONE)] == ["1"]
+    with Memory.open("sqlite:///agent.db", redaction=Redaction(key=b"another")) as memory:
+        assert memory.namespace("default").search(PHONE) == []
 
 
 @pytest.mark.parametrize("value", ['{"fone": "mask"}', '{"phone": "hide"}', "mask", "[]"])
