@@ -83,6 +83,20 @@ def test_a_placeholder_names_the_kind_and_the_text_around_stays(kind: str, secre
     assert DEFAULT.text(before + secret + after) == f"{before}[redacted:{kind}]{after}"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        " ".join(CARD[at : at + 4] for at in range(0, 16, 4)),
+        "-".join(CARD[at : at + 4] for at in range(0, 16, 4)),
+        "3782 " + "822463 " + "10005",
+        "622202 " + "0200112233446",
+    ],
+)
+def test_cards_are_found_however_they_are_grouped(written: str) -> None:
+    assert DEFAULT.text(f"pay {written} 04/30") == "pay [redacted:card] 04/30"
+    assert DEFAULT.text(f"order number {written}") == f"order number {written}"
+
+
 def test_personal_data_is_kept_unless_asked_for() -> None:
     text = f"mail {EMAIL}, phone {PHONE}, id {ID}"
     assert DEFAULT.text(text) is text

@@ -200,7 +200,7 @@ def _card(groups: str) -> Rule:
         kind="card",
         pattern=re.compile(pattern, re.ASCII),
         needs="0000",
-        hints=("0000000000000", "0000 0000 0000", "0000-0000-0000", "0000 000000", "0000-000000"),
+        hints=("0000000000000", "0000 0000", "0000-0000", "000000 0000000"),
         check=is_card,
     )
 
