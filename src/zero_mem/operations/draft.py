@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zero_mem.errors import NotAllowed, NotFound
@@ -14,7 +15,7 @@ from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.redaction import Redactors, of_namespace
 from zero_mem.storage.base import Change, NamespaceRow, Stored, Transaction
 from zero_mem.storage.codec import encode_fields, last_use
-from zero_mem.storage.times import to_micros
+from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, MemoryReceipt, MemoryRecord, Operation, preview
 
 if TYPE_CHECKING:
@@ -52,10 +53,15 @@ class Draft:
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
 
-    @property
+    @cached_property
     def redactor(self) -> Redactor:
-        """What takes secrets out before anything is stored."""
+        """What takes secrets out before anything is stored, by the settings at the beginning."""
         return self._redactors.of(of_namespace(self.row.settings))
+
+    @cached_property
+    def moment(self) -> datetime:
+        """The time at which the plan's changes are recorded: the clock's, but never going back."""
+        return from_micros(self._at)
 
     def flush(self) -> None:
         """Hand the changes so far to the store, inside the same transaction."""

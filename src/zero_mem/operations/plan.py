@@ -31,7 +31,7 @@ from zero_mem.operations.sizes import size
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.storage.base import EndedBy, Stored
 from zero_mem.storage.codec import encode_body
-from zero_mem.storage.times import from_micros, to_micros
+from zero_mem.storage.times import to_micros
 from zero_mem.types import MemoryReceipt, MemoryRecord, Operation, State, Unset
 
 
@@ -150,7 +150,7 @@ class Plan(Draft):
             current.record,
             state=state,
             version=current.record.version + 1,
-            recorded_at=from_micros(self._at),
+            recorded_at=self.moment,
             expires_at=None if kept else current.record.expires_at,
         )
         lifetime = None if kept else current.lifetime
@@ -266,7 +266,7 @@ class Plan(Draft):
             speaker=request.speaker,
             source=request.source,
             created_at=request.created_at or now,
-            recorded_at=from_micros(self._at),
+            recorded_at=self.moment,
             updated_at=now,
             accessed_at=now,
             expires_at=request.expiry.moment(now),
@@ -359,7 +359,7 @@ class Plan(Draft):
         return replace(
             target,
             version=current.record.version + 1,
-            recorded_at=from_micros(self._at),
+            recorded_at=self.moment,
             accessed_at=current.record.accessed_at,
             access_count=current.record.access_count,
             **fields,
