@@ -30,7 +30,8 @@ _ESCAPE = re.compile(
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[^1-9A-Za-z]|[abdDfnrsStvwW]|[AZbB])"
 )
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
-_CLASS_OR_ESCAPE = re.compile(rf"\\.|{_CLASS.pattern}", re.DOTALL)
+# An unfinished class too: `re` warns of it before it says so.
+_CLASS_OR_ESCAPE = re.compile(rf"\\.|{_CLASS.pattern}?", re.DOTALL)
 _SET_OPERATOR = re.compile(r"\\.|(?P<first>[-&|~])(?P<second>(?P=first))|\[", re.DOTALL)
 _COUNTS = re.compile(r"\{(?:(\d{1,4})(,(\d{0,4}))?|,(\d{1,4}))\}")
 
