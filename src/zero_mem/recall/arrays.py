@@ -6,14 +6,14 @@ numbers are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zero_mem.index.nearest import Cosines
-from zero_mem.recall.arithmetic import Graded
+from zero_mem.recall.arithmetic import FLOORS, Allowed, Graded
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.levels import Level
 from zero_mem.recall.thread import REACH
@@ -86,12 +86,61 @@ class Arrays:
 
     def own(self, own: Graded) -> Floats:
         """See `Arithmetic`."""
-        shares: Floats = own.scores / own.unit
-        return shares
+        return self.shares(own.scores, own.unit)
 
-    def sum(self, scores: Any, values: Any, weight: float) -> list[float]:
+    def sum(self, scores: Any, values: Any, weight: float) -> Floats:
         """See `Arithmetic`."""
-        return self.listed(scores + weight * values)
+        found: Floats = scores + weight * values
+        return found
+
+    def shares(self, scores: Any, whole: float) -> Floats:
+        """See `Arithmetic`."""
+        found: Floats = scores / whole
+        return found
+
+    def add(self, scores: Any, values: Mapping[int, float]) -> None:
+        """See `Arithmetic`."""
+        indices, added = _columns(values)
+        scores[indices] += added
+
+    def multiply(self, scores: Any, factors: Mapping[int, float]) -> None:
+        """See `Arithmetic`."""
+        indices, multiplied = _columns(factors)
+        scores[indices] *= multiplied
+
+    def multiply_all(self, scores: Any, indices: Collection[int], factor: float) -> None:
+        """See `Arithmetic`."""
+        scores[indices] *= factor
+
+    def together(self, corpus: Corpus, name: str, lists: Iterable[Sequence[int]]) -> Any:
+        """See `Arithmetic`."""
+
+        def made() -> Integers:
+            indices = frozenset().union(*lists)
+            return np.sort(np.fromiter(indices, np.int64, len(indices)))
+
+        return _kept(corpus, name, made)
+
+    def highest(self, scores: Any) -> float:
+        """See `Arithmetic`."""
+        return float(scores.max(initial=0.0))
+
+    def best(self, scores: Any, count: int, allowed: Allowed | None) -> list[int]:
+        """See `Arithmetic`."""
+        highest = self.highest(scores)
+        found: Integers = np.empty(0, dtype=np.int64)
+        for share in FLOORS:
+            found = np.flatnonzero(scores > share * highest)
+            if allowed is not None:
+                found = found[[allowed(index) for index in found.tolist()]]
+            if len(found) >= count:
+                break
+        values = scores[found]
+        if len(found) > count:
+            least = np.partition(values, -count)[-count]
+            found, values = found[values >= least], values[values >= least]
+        best: list[int] = found[np.lexsort((found, values))[::-1][:count]].tolist()
+        return best
 
     def listed(self, scores: Any) -> list[float]:
         """See `Arithmetic`."""
@@ -102,10 +151,14 @@ class Arrays:
 def _cosines(similarities: Mapping[int, float]) -> Cosines:
     if isinstance(similarities, Cosines):
         return similarities
-    count = len(similarities)
-    return Cosines(
-        np.fromiter(similarities.keys(), np.int64, count),
-        np.fromiter(similarities.values(), np.float64, count),
+    return Cosines(*_columns(similarities))
+
+
+def _columns(values: Mapping[int, float]) -> tuple[Integers, Floats]:
+    count = len(values)
+    return (
+        np.fromiter(values.keys(), np.int64, count),
+        np.fromiter(values.values(), np.float64, count),
     )
 
 

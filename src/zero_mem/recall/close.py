@@ -36,9 +36,8 @@ def same_days(
         near = list(islice(_near(corpus, seed), int(most) + 1))
         if len(near) > most:
             continue
-        for index in near:
-            gain = scores[seed] * corpus.likeness(seed, index)
-            found[index] = found.get(index, 0.0) + gain
+        for index, likeness in corpus.likeness.to(seed, near).items():
+            found[index] = found.get(index, 0.0) + scores[seed] * likeness
     return found
 
 
