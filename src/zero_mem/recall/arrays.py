@@ -22,6 +22,13 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+COMMON = 8
+"""A term in one of so many documents is added to all at once: zeros cost less than places."""
+
+SPARSE = 4
+"""Up to so many positions for each unit have a table that tells which unit is at each."""
+
+
 class Arrays:
     """The arithmetic of numpy."""
 
@@ -30,7 +37,10 @@ class Arrays:
         scores = np.zeros(level.size)
         for term, weight in weights.items():
             documents, impacts = _impacts(level, term)
-            scores[documents] += weight * impacts
+            if documents is None:
+                scores += weight * impacts
+            else:
+                scores[documents] += weight * impacts
         return Graded(scores, float(scores.max(initial=0.0)))
 
     def blended(
@@ -75,10 +85,21 @@ class Arrays:
 
     def placed(self, corpus: Corpus, similarities: Mapping[int, float]) -> Mapping[int, float]:
         """See `Arithmetic`."""
+        found = _cosines(similarities)
+        table: Integers = _kept(corpus, "places", lambda: _places(corpus))
+        if not len(table):
+            return Arrays._searched(corpus, found)
+        offsets = found.positions - corpus.units[0].position
+        within = (offsets >= 0) & (offsets < len(table))
+        places = table[np.where(within, offsets, 0)]
+        known = within & (places >= 0)
+        return Cosines(places[known], found.cosines[known])
+
+    @staticmethod
+    def _searched(corpus: Corpus, found: Cosines) -> Cosines:
         positions: Integers = _kept(
             corpus, "positions", lambda: np.array([unit.position for unit in corpus.units])
         )
-        found = _cosines(similarities)
         places = np.searchsorted(positions, found.positions)
         known = places < len(positions)
         known[known] = positions[places[known]] == found.positions[known]
@@ -162,11 +183,19 @@ def _columns(values: Mapping[int, float]) -> tuple[Integers, Floats]:
     )
 
 
-def _impacts(level: Level, term: str) -> tuple[Integers, Floats]:
-    found: tuple[Integers, Floats] | None = level.kept.get(term)
+def _impacts(level: Level, term: str) -> tuple[Integers | None, Floats]:
+    """Give where a term occurs and what it adds there, or that for all where it is common."""
+    found: tuple[Integers | None, Floats] | None = level.kept.get(term)
     if found is None:
-        documents, impacts = level.impacts(term)
-        found = level.kept[term] = (np.array(documents, dtype=np.int64), np.array(impacts))
+        held, given = level.impacts(term)
+        documents, impacts = np.array(held, dtype=np.int64), np.array(given)
+        if COMMON * len(documents) > level.size:
+            every = np.zeros(level.size)
+            every[documents] = impacts
+            found = (None, every)
+        else:
+            found = (documents, impacts)
+        level.kept[term] = found
     return found
 
 
@@ -185,19 +214,30 @@ def _with_neighbours(corpus: Corpus, places: Integers, own: Floats) -> Floats:
     known[places] = True
     all_own = np.zeros(corpus.count + 1)
     all_own[places] = own
-    total, count = np.zeros(len(places)), np.zeros(len(places))
-    for column in near[places].T:
-        total += all_own[column]
-        count += known[column]
-    some = count > 0
-    mixed = own.copy()
-    mixed[some] = 0.5 * own[some] + 0.5 * (total[some] / count[some])
+    total, count = np.zeros(corpus.count), np.zeros(corpus.count)
+    for beside in near:
+        total += all_own[beside]
+        count += known[beside]
+    total, count = total[places], count[places]
+    mixed: Floats = np.where(count > 0, 0.5 * own + 0.5 * (total / np.maximum(count, 1)), own)
     return mixed
 
 
 def _neighbours(corpus: Corpus) -> Integers:
-    """Give the neighbours of each unit; `count`, which stands for none, fills the rows."""
+    """Give a neighbour of each unit in each row; `count` stands for none."""
     found = np.full((corpus.count, 2 * REACH), corpus.count, dtype=np.int64)
     for index, near in corpus.neighbours.items():
         found[index, : len(near)] = near
+    return np.ascontiguousarray(found.T)
+
+
+def _places(corpus: Corpus) -> Integers:
+    """Give the unit at each position from the first unit's on, -1 for none; empty if sparse."""
+    positions = np.array([unit.position for unit in corpus.units], dtype=np.int64)
+    offsets = positions - positions[:1]
+    size = int(offsets[-1]) + 1 if len(offsets) else 0
+    if size > SPARSE * len(offsets):
+        return np.empty(0, dtype=np.int64)
+    found = np.full(size, -1, dtype=np.int64)
+    found[offsets] = np.arange(len(offsets))
     return found

@@ -75,7 +75,7 @@ class Corpus:
         self._coherent = coherent
         self._sampled: tuple[int, bool, frozenset[int]] | None = None
         self._names: dict[int, Names] = {}
-        self.likeness = Likeness(self.units, self.idf)
+        self.likeness = Likeness(self.units, self.occurrences, self.idf)
         for unit in units:
             self._append(unit)
 

@@ -3,56 +3,94 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from zero_mem.index.units import Unit
+from zero_mem.recall.levels import Occurrences
 
 Idf = Callable[[str], float]
 Vector = Mapping[str, float]
 
 
+LONG = 4
+"""A list of so many times the units that are wanted is not read; they are looked up instead."""
+
+
 class Likeness:
-    """The likeness of the units of a corpus, by vectors that are made when they are needed.
+    """The likeness of the units of a corpus, by what is made when it is needed.
 
     Args:
         units: The units.
+        occurrences: Their inverted list.
         idf: Gives a term's inverse document frequency.
     """
 
-    def __init__(self, units: Sequence[Unit], idf: Idf) -> None:
+    def __init__(self, units: Sequence[Unit], occurrences: Occurrences, idf: Idf) -> None:
         self._units = units
+        self._occurrences = occurrences
         self._idf = idf
         self._logs: dict[int, Vector] = {}
-        self._vectors: dict[int, Vector] = {}
+        self._idfs: dict[str, float] = {}
+        self._norms: dict[int, float] = {}
 
     def change(self, index: int) -> None:
         """Follow a unit that came, changed or ended: its terms, and so the idf of all."""
         self._logs.pop(index, None)
-        self._vectors.clear()
+        self._idfs.clear()
+        self._norms.clear()
 
     def log_counts(self, index: int) -> Vector:
         """Give 1 + log n for each term that a unit has n times."""
         found = self._logs.get(index)
         if found is None:
             counts = Counter(self._units[index].terms)
-            found = self._logs[index] = {term: 1 + math.log(n) for term, n in counts.items()}
+            found = self._logs[index] = {term: log_count(n) for term, n in counts.items()}
         return found
 
-    def to(self, index: int, others: Iterable[int]) -> Mapping[int, float]:
+    def to(self, index: int, others: Sequence[int]) -> Mapping[int, float]:
         """Give the cosine of a unit with each of some others."""
-        own, vectors = list(self._vector(index).items()), self._vectors
-        found: dict[int, float] = {}
-        for other in others:
-            held = vectors.get(other) or self._vector(other)
-            found[other] = sum([weight * held[term] for term, weight in own if term in held])
+        if not others:
+            return {}
+        products = dict.fromkeys(others, 0.0)
+        first, last = min(others), max(others)
+        for term, log in self.log_counts(index).items():
+            # The others are near in time and so mostly in place: little of a list is read.
+            places, counts = self._occurrences[term]
+            start, end = bisect_left(places, first), bisect_right(places, last)
+            weight = log * self._known_idf(term) ** 2
+            if end - start > LONG * len(others):
+                self._add_each(products, term, weight)
+                continue
+            for place, count in zip(places[start:end], counts[start:end], strict=True):
+                if place in products:
+                    products[place] += weight * log_count(count)
+        own, norm = self._norm(index), self._norm
+        return {other: value and value / (own * norm(other)) for other, value in products.items()}
+
+    def _add_each(self, products: dict[int, float], term: str, weight: float) -> None:
+        for other in products:
+            products[other] += weight * self.log_counts(other).get(term, 0.0)
+
+    def _known_idf(self, term: str) -> float:
+        found = self._idfs.get(term)
+        if found is None:
+            found = self._idfs[term] = self._idf(term)
         return found
 
-    def _vector(self, index: int) -> Vector:
-        found = self._vectors.get(index)
+    def _norm(self, index: int) -> float:
+        found = self._norms.get(index)
         if found is None:
-            found = self._vectors[index] = unit_vector(self.log_counts(index), self._idf)
+            logs, idf = self.log_counts(index), self._known_idf
+            squares = sum([(log * idf(term)) ** 2 for term, log in logs.items()])
+            found = self._norms[index] = math.sqrt(squares) or 1.0
         return found
+
+
+def log_count(count: int) -> float:
+    """Give 1 + log n."""
+    return 1 + math.log(count) if count > 1 else 1.0
 
 
 def unit_vector(logs: Vector, idf: Idf) -> Vector:
