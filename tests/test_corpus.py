@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -91,16 +93,19 @@ def test_arrays_give_the_scores_of_lists_to_the_last_bit(
     some: list[Unit], cosines: list[float]
 ) -> None:
     pytest.importorskip("numpy", reason="numpy is not installed (the extra `vectors`)")
-    from zero_mem.recall.arrays import Arrays
+    from zero_mem.recall import arrays
 
     held = Corpus([])
     for change in some:
         changed(held, change)
     similarities = dict(enumerate(cosines[: held.count]))
     question = read_question(held, QUESTION)
-    by_lists, by_arrays = (
-        hierarchy(held, question, DEFAULT, similarities, by=by) for by in (Lists(), Arrays())
-    )
+    config = replace(DEFAULT, gate=False)  # threads count, whether they hold together or not
+    by_lists = hierarchy(held, question, config, similarities, by=Lists())
+    for level in (held.windows, held.episodes, held.sessions):
+        level.forget(question.terms)
+    with patch.object(arrays, "FEW", 0):  # the short cuts of large namespaces are taken too
+        by_arrays = hierarchy(held, question, config, similarities, by=arrays.Arrays())
     assert by_lists.scores == by_arrays.scores.tolist()
     for index in range(held.count):
         for part, value in by_lists.added.items():

@@ -42,6 +42,9 @@ class Graded(NamedTuple):
 class Arithmetic(Protocol):
     """What a ranking computes of all units at once."""
 
+    def count(self, corpus: Corpus, terms: Iterable[str]) -> None:
+        """Count terms on all levels, where that can be done faster than level by level."""
+
     def graded(self, level: Level, weights: Mapping[str, float]) -> Graded:
         """Score a level's documents by BM25."""
 
@@ -113,6 +116,9 @@ class Arithmetic(Protocol):
 
 class Lists:
     """The arithmetic of the core: no package at all."""
+
+    def count(self, corpus: Corpus, terms: Iterable[str]) -> None:
+        """See `Arithmetic`."""
 
     def graded(self, level: Level, weights: Mapping[str, float]) -> Graded:
         """See `Arithmetic`."""

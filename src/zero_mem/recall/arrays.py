@@ -7,6 +7,8 @@ numbers are.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from zero_mem.recall.arithmetic import FLOORS, Allowed, Graded
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.levels import Level
 from zero_mem.recall.thread import REACH
+from zero_mem.recall.threads import NEXT_WEIGHT, OWN_WEIGHT
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,12 +28,32 @@ Integers = npt.NDArray[np.int64]
 COMMON = 8
 """A term in one of so many documents is added to all at once: zeros cost less than places."""
 
+FEW = 12
+"""A term in fewer units is counted faster one by one."""
+
 SPARSE = 4
 """Up to so many positions for each unit have a table that tells which unit is at each."""
 
 
 class Arrays:
     """The arithmetic of numpy."""
+
+    def count(self, corpus: Corpus, terms: Iterable[str]) -> None:
+        """See `Arithmetic`."""
+        levels = _levels(corpus)
+        for term in terms:
+            units, counts = corpus.occurrences.get(term, ((), ()))
+            missing = [name for name, level in levels.items() if not level.counted(term)]
+            if len(units) < FEW or not missing:
+                continue
+            held, often = np.array(units), np.array(counts)
+            for name in missing:
+                documents, weights = _kept(corpus, name, partial(_MEMBERS[name], corpus))
+                inside = documents[:, held].ravel()
+                added = np.bincount(inside, (weights[:, held] * often).ravel())
+                found = np.flatnonzero(added[: corpus.count])
+                times = added[found].astype(np.int64)
+                levels[name].keep_counts(term, found.tolist(), times.tolist())
 
     def graded(self, level: Level, weights: Mapping[str, float]) -> Graded:
         """See `Arithmetic`."""
@@ -225,10 +248,44 @@ def _with_neighbours(corpus: Corpus, places: Integers, own: Floats) -> Floats:
 
 def _neighbours(corpus: Corpus) -> Integers:
     """Give a neighbour of each unit in each row; `count` stands for none."""
-    found = np.full((corpus.count, 2 * REACH), corpus.count, dtype=np.int64)
-    for index, near in corpus.neighbours.items():
-        found[index, : len(near)] = near
-    return np.ascontiguousarray(found.T)
+    found = np.full((2 * REACH, corpus.count), corpus.count, dtype=np.int64)
+    near = corpus.neighbours
+    sizes = np.fromiter(map(len, near.values()), np.int64, len(near))
+    total = int(sizes.sum())
+    units = np.repeat(np.fromiter(near, np.int64, len(near)), sizes)
+    rows = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    found[rows, units] = np.fromiter(chain.from_iterable(near.values()), np.int64, total)
+    return found
+
+
+Members = tuple[Integers, Integers]
+"""Of each unit, in rows, the documents of a level that hold it and how often; see `Level`."""
+
+
+def _window_members(corpus: Corpus) -> Members:
+    near: Integers = _kept(corpus, "neighbours", lambda: _neighbours(corpus))
+    standing = corpus.threads.standing
+    followers = np.fromiter((one.follower for one in standing), np.int64, len(standing))
+    documents = np.vstack((np.arange(corpus.count), near))
+    weights = np.where(documents == followers, NEXT_WEIGHT, 1)
+    weights[0] = OWN_WEIGHT
+    return documents, weights
+
+
+def _alone(numbers: Sequence[int]) -> Members:
+    documents = np.array([numbers], dtype=np.int64)
+    return documents, np.ones_like(documents)
+
+
+_MEMBERS: Mapping[str, Callable[[Corpus], Members]] = {
+    "windows": _window_members,
+    "episodes": lambda corpus: _alone(corpus.threads.episode_of),
+    "sessions": lambda corpus: _alone(corpus.threads.session_of),
+}
+
+
+def _levels(corpus: Corpus) -> Mapping[str, Level]:
+    return {"windows": corpus.windows, "episodes": corpus.episodes, "sessions": corpus.sessions}
 
 
 def _places(corpus: Corpus) -> Integers:

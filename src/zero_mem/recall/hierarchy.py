@@ -124,6 +124,7 @@ def _with_levels(
     by, weights = view.by, (config.neighbours, config.episode, config.session)
     if not (any(weights) and threaded(corpus, config)):
         return by.own(own)
+    by.count(corpus, terms)
     window = by.graded(corpus.windows, terms) if config.neighbours else own
     episodes, sessions = (
         (weight, _graded(by, level, terms if weight else ()))

@@ -126,6 +126,14 @@ class Level:
             )
         return found
 
+    def counted(self, term: str) -> bool:
+        """Tell whether it is known how often each document holds a term."""
+        return self._alone or term in self._listed
+
+    def keep_counts(self, term: str, documents: Sequence[int], counts: Sequence[int]) -> None:
+        """Take over which documents hold a term how often, as `_counts` would add it up."""
+        self._listed[term] = documents, counts
+
     def idf(self, term: str) -> float:
         """Give a term's inverse document frequency on this level."""
         n = len(self._counts(term)[0])
