@@ -110,13 +110,19 @@ class Level:
                 scores[document] += weight * impact
         return scores
 
+    @property
+    def norm(self) -> tuple[float, float]:
+        """Give how BM25 weighs a document's length: a constant, and what each term adds."""
+        mean = max(self._total / max(self._documents, 1), 1e-9)
+        return K1 * (1 - B), K1 * B / mean
+
     def impacts(self, term: str) -> Impacts:
         """Give where a term occurs and what it adds there."""
         found = self._impacts.get(term)
         if found is None:
             documents, counts = self._counts(term)
-            mean = max(self._total / max(self._documents, 1), 1e-9)
-            short, slope, lengths = K1 * (1 - B), K1 * B / mean, self.lengths
+            short, slope = self.norm
+            lengths = self.lengths
             found = self._impacts[term] = (
                 documents,
                 [

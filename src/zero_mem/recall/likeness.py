@@ -49,25 +49,34 @@ class Likeness:
             found = self._logs[index] = {term: log_count(n) for term, n in counts.items()}
         return found
 
-    def to(self, index: int, others: Sequence[int]) -> Mapping[int, float]:
-        """Give the cosine of a unit with each of some others."""
+    def to(self, seeds: Mapping[int, float], others: Sequence[int]) -> Mapping[int, float]:
+        """Give each of some units its cosine with each seed, times the seed's weight, added up."""
         if not others:
             return {}
         products = dict.fromkeys(others, 0.0)
         first, last = min(others), max(others)
-        for term, log in self.log_counts(index).items():
+        for term, weight in self._together(seeds).items():
             # The others are near in time and so mostly in place: little of a list is read.
             places, counts = self._occurrences[term]
             start, end = bisect_left(places, first), bisect_right(places, last)
-            weight = log * self._known_idf(term) ** 2
             if end - start > LONG * len(others):
                 self._add_each(products, term, weight)
                 continue
             for place, count in zip(places[start:end], counts[start:end], strict=True):
                 if place in products:
                     products[place] += weight * log_count(count)
-        own, norm = self._norm(index), self._norm
-        return {other: value and value / (own * norm(other)) for other, value in products.items()}
+        norm = self._norm
+        return {other: value and value / norm(other) for other, value in products.items()}
+
+    def _together(self, seeds: Mapping[int, float]) -> Vector:
+        """Add up the vectors of the seeds, each with the idf that the other side lacks."""
+        found: dict[str, float] = {}
+        for seed, weight in seeds.items():
+            share = weight / self._norm(seed)
+            for term, log in self.log_counts(seed).items():
+                added = share * log * self._known_idf(term) ** 2
+                found[term] = found.get(term, 0.0) + added
+        return found
 
     def _add_each(self, products: dict[int, float], term: str, weight: float) -> None:
         for other in products:
