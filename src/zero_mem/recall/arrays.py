@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zero_mem.index.nearest import Cosines
 from zero_mem.recall.arithmetic import FLOORS, Allowed, Graded
 from zero_mem.recall.corpus import Corpus
-from zero_mem.recall.levels import Level
+from zero_mem.recall.levels import K1, Level
 from zero_mem.recall.thread import REACH
 from zero_mem.recall.threads import NEXT_WEIGHT, OWN_WEIGHT
 
@@ -27,6 +27,9 @@ Integers = npt.NDArray[np.int64]
 
 COMMON = 8
 """A term in one of so many documents is added to all at once: zeros cost less than places."""
+
+NO_TERM = ""
+"""Under this the lengths of a level's documents are kept, beside what is kept of terms."""
 
 FEW = 12
 """A term in fewer units is counted faster one by one."""
@@ -210,8 +213,10 @@ def _impacts(level: Level, term: str) -> tuple[Integers | None, Floats]:
     """Give where a term occurs and what it adds there, or that for all where it is common."""
     found: tuple[Integers | None, Floats] | None = level.kept.get(term)
     if found is None:
-        held, given = level.impacts(term)
-        documents, impacts = np.array(held, dtype=np.int64), np.array(given)
+        held, often = level.counts(term)
+        documents, counts = np.array(held, dtype=np.int64), np.array(often, dtype=np.float64)
+        short, slope = level.norm
+        impacts = counts * (K1 + 1) / (counts + (short + slope * _lengths(level)[documents]))
         if COMMON * len(documents) > level.size:
             every = np.zeros(level.size)
             every[documents] = impacts
@@ -219,6 +224,13 @@ def _impacts(level: Level, term: str) -> tuple[Integers | None, Floats]:
         else:
             found = (documents, impacts)
         level.kept[term] = found
+    return found
+
+
+def _lengths(level: Level) -> Integers:
+    found: Integers | None = level.kept.get(NO_TERM)
+    if found is None:
+        found = level.kept[NO_TERM] = np.array(level.lengths, dtype=np.int64)
     return found
 
 

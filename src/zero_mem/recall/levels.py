@@ -120,7 +120,7 @@ class Level:
         """Give where a term occurs and what it adds there."""
         found = self._impacts.get(term)
         if found is None:
-            documents, counts = self._counts(term)
+            documents, counts = self.counts(term)
             short, slope = self.norm
             lengths = self.lengths
             found = self._impacts[term] = (
@@ -137,15 +137,16 @@ class Level:
         return self._alone or term in self._listed
 
     def keep_counts(self, term: str, documents: Sequence[int], counts: Sequence[int]) -> None:
-        """Take over which documents hold a term how often, as `_counts` would add it up."""
+        """Take over which documents hold a term how often, as `counts` would add it up."""
         self._listed[term] = documents, counts
 
     def idf(self, term: str) -> float:
         """Give a term's inverse document frequency on this level."""
-        n = len(self._counts(term)[0])
+        n = len(self.counts(term)[0])
         return math.log(1 + (self._documents - n + 0.5) / (n + 0.5))
 
-    def _counts(self, term: str) -> Listed:
+    def counts(self, term: str) -> Listed:
+        """Give which documents hold a term, and how often."""
         if self._alone:
             return self._occurrences.get(term, ((), ()))
         found = self._listed.get(term)
