@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from zero_mem.index.units import Unit, label_of
@@ -76,6 +76,17 @@ def outcome(held: Corpus) -> list[tuple[int, float]]:
 
 @pytest.mark.req("recall:fresh", "recall:dual-view")
 @given(changes)
+@example(
+    # A unit whose words tell how common they are in the sample that judges the threads.
+    [
+        unit(9, "lamp.", "b", "Ann", 5),
+        unit(2, "To Cy: lamp boat Delft rain.", "", "", 7),
+        unit(3, "To Cy: lamp Rome boat.", "", "", 4),
+        unit(1, "To Bo: 2024-03-05 boat 李伟.", "a", "Ann", 7),
+        unit(11, "To Bo: Delft.", "a", "", 8),
+        unit(10, "To Cy: 2024-03-05 May rain lamp.", "", "Ann", 6),
+    ]
+)
 @settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.generate))
 def test_a_followed_corpus_ranks_as_one_made_anew(some: list[Unit | int]) -> None:
     followed = Corpus([])

@@ -73,7 +73,7 @@ class Corpus:
         self._frequencies = frequencies
         self._total = total
         self._coherent = coherent
-        self._sampled: tuple[int, bool, frozenset[int]] | None = None
+        self._sampled: tuple[int, bool, int] | None = None
         self._names: dict[int, Names] = {}
         self.likeness = Likeness(self.units, self.occurrences, self.idf)
         for unit in units:
@@ -136,7 +136,8 @@ class Corpus:
         else:
             self._ended.discard(place)
         self._names.pop(place, None)
-        if ended or (self._sampled and place in self._sampled[2]):
+        # Its thread, and how common its words are, bear on the sample wherever it stands there.
+        if ended or (self._sampled and place < self._sampled[2]):
             self._sampled = None
         self._follow(place, old, unit)
 
@@ -265,7 +266,7 @@ class Corpus:
             self._sampled = (first, *self._coherence(first))
         return self._sampled[1]
 
-    def _coherence(self, first: int) -> tuple[bool, frozenset[int]]:
+    def _coherence(self, first: int) -> tuple[bool, int]:
         vectors: dict[int, Mapping[str, float]] = {}
         occurrences = self.occurrences
         alive = (index for index in range(self.count) if index not in self._ended)
@@ -284,7 +285,7 @@ class Corpus:
             return cosine(vector(one), vector(other))
 
         holds = thread.coherent(self.threads.groups, self.neighbours, among, likeness)
-        return holds, frozenset(vectors)
+        return holds, after
 
     @property
     def openings(self) -> Iterable[int]:
