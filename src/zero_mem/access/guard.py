@@ -230,6 +230,16 @@ class GuardedTransaction(Transaction):
         self._check("read", row.path)
         return self._inner.decisions(row, scope)
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """See `Transaction`."""
+        self._check("read", row.path)
+        return self._inner.scopes(row)
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        """See `Transaction`."""
+        self._check("read", row.path)
+        return self._inner.holds(row)
+
     def held(self, row: NamespaceRow) -> set[str]:
         """See `Transaction`."""
         self._check("read", row.path)

@@ -56,7 +56,7 @@ class Change(NamedTuple):
     `group` is the sequence of the first change of the same operation. `body_changed` is
     False where `after` carries the body of `before`. `fields` is `after` as it is written
     down (`codec.encode_fields`). `terms` are the record's terms where its text is sealed; None
-    has them cut from the text.
+    has them cut from the text. `origin` is the store where the change was made, "" for this one.
     """
 
     operation: Operation
@@ -69,6 +69,7 @@ class Change(NamedTuple):
     body_changed: bool
     fields: str
     terms: Sequence[str] | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +318,10 @@ class Transaction(ABC):
         """List a scope in the order its keys were first decided."""
 
     @abstractmethod
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """Name the scopes that have decisions, in order."""
+
+    @abstractmethod
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """Set the value under (scope, key)."""
 
@@ -335,6 +340,10 @@ class Transaction(ABC):
     @abstractmethod
     def held(self, row: NamespaceRow) -> set[str]:
         """Name the uids that somebody holds."""
+
+    @abstractmethod
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        """List who holds what, as (owner, uid) in order."""
 
     @abstractmethod
     def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:

@@ -413,6 +413,9 @@ class MemoryTransaction(Transaction):
     def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
         return [d for d in self._space(row).decisions.values() if d.scope == scope]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        return sorted({scope for scope, _ in self._space(row).decisions})
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._put(self._space(row).decisions, (decision.scope, decision.key), decision)
 
@@ -439,6 +442,9 @@ class MemoryTransaction(Transaction):
 
     def held(self, row: NamespaceRow) -> set[str]:
         return {uid for _, uid in self._space(row).holds}
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        return sorted(self._space(row).holds)
 
     # Erasing
 
@@ -511,7 +517,7 @@ def _entry(row: NamespaceRow, change: Change, origin: str) -> JournalEntry:
         actor=change.actor,
         operation=change.operation,
         reason=change.reason,
-        origin=origin,
+        origin=change.origin or origin,
         memory_id=record.memory_id,
         uid=record.uid,
         version=record.version,

@@ -469,6 +469,10 @@ class SealedTransaction(Transaction):
         found = self._inner.decisions(row, scope)
         return found if seal is None else [_opened_decision(seal, each) for each in found]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        """See `Transaction`."""
+        return [scope for scope in self._inner.scopes(row) if scope != _KEYS]
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """See `Transaction`."""
         seal, value = self._keys.seal(row), decision.value
@@ -493,6 +497,13 @@ class SealedTransaction(Transaction):
     def held(self, row: NamespaceRow) -> set[str]:
         """See `Transaction`."""
         return self._inner.held(row)
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        """See `Transaction`."""
+        seal, held = self._keys.known(row), self._inner.holds(row)
+        if seal is None:
+            return held
+        return sorted((seal.open_name(owner, "hold"), uid) for owner, uid in held)
 
     # Erasing
 

@@ -321,7 +321,7 @@ class SQLiteTransaction(SQLiteVectors):
                     change.actor,
                     change.operation,
                     change.reason,
-                    "",
+                    change.origin,
                     current[memory_id],
                     change.fields,
                 )
@@ -455,6 +455,10 @@ class SQLiteTransaction(SQLiteVectors):
         found = self._run(sql, (row.number, scope))
         return [Decision(scope=scope, key=key, value=value, uid=uid) for key, value, uid in found]
 
+    def scopes(self, row: NamespaceRow) -> list[str]:
+        sql = "SELECT DISTINCT scope FROM decision WHERE namespace = ? ORDER BY scope"
+        return [scope for (scope,) in self._run(sql, (row.number,))]
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._run(
             "INSERT INTO decision (namespace, scope, key, value, uid) VALUES (?, ?, ?, ?, ?)"
@@ -476,6 +480,10 @@ class SQLiteTransaction(SQLiteVectors):
     def held(self, row: NamespaceRow) -> set[str]:
         sql = "SELECT DISTINCT uid FROM hold WHERE namespace = ?"
         return {uid for (uid,) in self._run(sql, (row.number,))}
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        sql = "SELECT owner, uid FROM hold WHERE namespace = ? ORDER BY owner, uid"
+        return [(owner, uid) for owner, uid in self._run(sql, (row.number,))]
 
     # Erasing
 
