@@ -36,6 +36,7 @@ from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
     from zero_mem.access.keys import Keyring
+    from zero_mem.backup import BackupReport, RestoreReport, Verification
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
     from zero_mem.models.embedder import Embedder
@@ -315,6 +316,43 @@ class Memory:
         self.flush()
         return reindex(self, self._dense, paths, progress)
 
+    def backup(
+        self,
+        path: str | FilePath,
+        *,
+        portable: bool = False,
+        since: str | FilePath | None = None,
+    ) -> BackupReport:
+        """Write the store into a new file, as it is at this moment; writers go on.
+
+        Args:
+            path: The file; it is its owner's only, and there whole or not at all.
+            portable: Write an archive, which every kind of store can be restored from. An
+                SQLite store is copied as a file otherwise, and others always give archives.
+            since: An earlier backup of this store: only what came after it is written.
+
+        Raises:
+            InvalidInput: The file is there already, or `since` is of another store.
+            NotAllowed: The store was opened with a credential.
+            StoreUnavailable: The file can't be written.
+        """
+        from zero_mem.backup import back_up
+
+        self.flush()
+        base = None if since is None else FilePath(since)
+        return back_up(self._storage, FilePath(path), now=self.now(), portable=portable, since=base)
+
+    def verify(self) -> Verification:
+        """Check the store: its files, its journal's digests, its index against a new one.
+
+        Raises:
+            NotAllowed: The store was opened with a credential.
+        """
+        from zero_mem.backup import verify
+
+        self.flush()
+        return verify(self._storage)
+
     # For the views
 
     def transaction(
@@ -376,15 +414,71 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         return _sqlite(str(path), durability, create)
     if not isinstance(url, str):
         raise InvalidInput(f"the store is named by a URL such as sqlite:///{url}, a string")
-    scheme, separator, rest = url.partition("://")
     if url == "memory://":
         return MemoryStorage()
-    if separator and scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:"):
-        return _sqlite(rest[1:], durability, create)
+    file = _sqlite_path(url)
+    if file is not None:
+        return _sqlite(file, durability, create)
     raise InvalidInput(
         f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
         "or memory://"
     )
+
+
+def restore(
+    backups: str | FilePath | Sequence[str | FilePath],
+    url: str,
+    *,
+    until: datetime | None = None,
+    verify: bool = True,
+    overwrite: bool = False,
+    encryption: Encryption | None = None,
+) -> RestoreReport:
+    """Restore a store from a backup, whole or not at all.
+
+    The restored store has an origin of its own, so that others can sync with it.
+
+    Args:
+        backups: A backup, or several: a whole one and those that continue it, in order.
+        url: The store to make; one that is there must be empty.
+        until: Leave out what was recorded after this moment. Settings and what hosts keep beside
+            the memories are as of the last backup.
+        verify: Check the store before it can be used.
+        overwrite: Replace an SQLite store; the old one stays beside it, as *.before-restore.
+        encryption: Opens an encrypted one for the check; without it less can be compared.
+
+    Raises:
+        NotAllowed: The store holds memories.
+        StoreCorrupt: A backup is damaged, or not all of it arrived; nothing was restored.
+        InvalidInput: The backups do not follow each other, or the URL names no store.
+    """
+    from zero_mem.backup import restore_file, restore_into
+
+    paths = [backups] if isinstance(backups, str | FilePath) else backups
+    files = [FilePath(path) for path in paths]
+    if not files:
+        raise InvalidInput("name a backup to restore")
+    if until is not None:
+        to_micros(until)
+    file = _sqlite_path(url)
+    if file is not None:
+        return restore_file(
+            FilePath(file),
+            files,
+            until=until,
+            verify=verify,
+            overwrite=overwrite,
+            encryption=encryption,
+        )
+    with contextlib.closing(open_storage(url)) as storage:
+        return restore_into(storage, files, until=until, verify=verify, encryption=encryption)
+
+
+def _sqlite_path(url: str) -> str | None:
+    """Give the file that a URL names, None where it names another kind of store."""
+    scheme, _, rest = url.partition("://")
+    named = scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:")
+    return rest[1:] if named else None
 
 
 def _unlocked(storage: Storage, encryption: Encryption | None) -> Storage:

@@ -101,6 +101,15 @@ class SealedStorage(Storage):
         """The store beneath."""
         return self._inner
 
+    @property
+    def beneath(self) -> Storage:
+        """The store beneath, whose rows are sealed."""
+        return self._inner.beneath
+
+    def check(self) -> list[str]:
+        """See `Storage.check`."""
+        return self._inner.check()
+
     @contextmanager
     def transaction(self, *, write: bool = False, durable: bool = True) -> Iterator[Transaction]:
         """See `Storage.transaction`."""

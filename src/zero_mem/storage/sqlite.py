@@ -7,6 +7,7 @@ lexical index change in that one transaction.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -113,6 +114,25 @@ class SQLiteStorage(Storage):
         with self._file.transaction(write=True, durable=True) as connection:
             sql = "INSERT OR REPLACE INTO store VALUES (?, ?)"
             connection.execute(sql, (f"note.{name}", value))
+
+    def copy_to(self, path: str) -> None:
+        """Copy the store as it is at this moment into a new file, while writers go on."""
+        self._file.copy_to(path)
+
+    def renew_origin(self) -> str:
+        """Give the store an origin of its own, after it was copied; tell the one before.
+
+        What was journalled so far keeps the old one.
+        """
+        before, self.origin = self.origin, secrets.token_hex(8)
+        with self._file.transaction(write=True, durable=True) as connection:
+            connection.execute("UPDATE journal SET origin = ? WHERE origin = ''", (before,))
+            connection.execute("UPDATE store SET value = ? WHERE name = 'origin'", (self.origin,))
+        return before
+
+    def check(self) -> list[str]:
+        """Look for damaged pages, and for an index that does not fit its records."""
+        return self._file.check()
 
     def scrub_pending(self) -> bool:
         """Tell whether erased bytes may still be in the files."""
@@ -331,6 +351,7 @@ class SQLiteTransaction(SQLiteVectors):
 
     def _write_records(self, row: NamespaceRow, finals: Sequence[Final]) -> None:
         """Update and insert records with their part of the index."""
+        self._let_go_of_keys(finals)
         inserts: list[tuple[object, ...]] = []
         for final in finals:
             if final.before is not None:
@@ -346,6 +367,15 @@ class SQLiteTransaction(SQLiteVectors):
             "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)",
             [(record[0], record[-1]) for record in inserts if record[-1] is not None],
         )
+
+    def _let_go_of_keys(self, finals: Sequence[Final]) -> None:
+        """Free the keys that records lose, before another one takes them."""
+        freed = [
+            (final.before.position,)
+            for final in finals
+            if final.before is not None and _key(final.before) not in (None, _key(final.after))
+        ]
+        self._connection.executemany("UPDATE record SET dedupe = NULL WHERE position = ?", freed)
 
     def _update_record(self, row: NamespaceRow, final: Final) -> None:
         assert final.before is not None
@@ -525,6 +555,12 @@ class SQLiteTransaction(SQLiteVectors):
             "UPDATE journal SET fields = ?, body = NULL, reason = '' WHERE place = ?",
             [(erase_fields(fields), place) for place, fields, _ in entries],
         )
+
+
+def _key(stored: Stored) -> tuple[str, str] | None:
+    """Give the unique key that a record holds, None where it holds none."""
+    active = stored.record.state == "active"
+    return (stored.record.kind, stored.dedupe) if stored.dedupe and active else None
 
 
 def _of_kind(row: NamespaceRow, form: str | None, kind: str | None) -> tuple[str, list[object]]:

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path as FilePath
 from typing import NoReturn
 
@@ -24,6 +24,9 @@ BUSY_SECONDS = 60.0
 
 CHECKPOINT_PAGES = 4000
 """How far the write-ahead log grows (16 MB) before its pages are moved into the file."""
+
+COPY_PAGES = 1000
+"""Pages that a copy moves in one step."""
 
 _OPEN: weakref.WeakSet[SQLiteFile] = weakref.WeakSet()
 _NO_LOCK = nullcontext()
@@ -212,6 +215,34 @@ class SQLiteFile:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         origin = "INSERT OR IGNORE INTO store VALUES ('origin', ?)"
         connection.execute(origin, (secrets.token_hex(8),))
+
+    def copy_to(self, path: str) -> None:
+        """Copy the file as it is at this moment into a new one, in steps.
+
+        The copy reads one snapshot, so it is consistent and never begins again, and no writer
+        waits for it; the log grows meanwhile.
+        """
+        with translated(self.path):
+            self._check_identity()
+            with self._connection() as source, _transaction(source, "BEGIN"):
+                source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+                with closing(sqlite3.connect(path, isolation_level=None)) as target:
+                    source.backup(target, pages=COPY_PAGES)
+                    target.execute("PRAGMA journal_mode = DELETE")
+
+    def check(self) -> list[str]:
+        """Name damaged pages and rows, and an index that does not fit."""
+        found: list[str] = []
+        with translated(self.path), self._connection() as connection:
+            rows = connection.execute("PRAGMA integrity_check(20)")
+            found += [f"damaged: {text}" for (text,) in rows if text != "ok"]
+            try:
+                # The rank 1 compares with the records' own terms, too.
+                compare = "INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)"
+                connection.execute(compare)
+            except sqlite3.DatabaseError:
+                found.append("the lexical index does not fit the records; rebuild it")
+        return found
 
     def size(self) -> int:
         """Tell the bytes of the file and its write-ahead log."""

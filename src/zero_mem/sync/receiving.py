@@ -26,9 +26,7 @@ def cursor(space: Namespace, origin: str) -> int:
     """
     with space.memory.transaction() as transaction:
         row = transaction.namespace(space.path)
-        if row is None:
-            return 0
-        return SyncState(transaction, row, space.memory.storage.origin).cursor(origin)
+        return SyncState(transaction, row, "").cursor(origin) if row else 0
 
 
 def receive(space: Namespace, message: object) -> Received:
@@ -53,10 +51,11 @@ def receive_all(space: Namespace, messages: Iterable[object], *, dry_run: bool =
         messages: As `changes` gives them.
         dry_run: Only say what would happen.
     """
-    report = Received()
+    report, storage = Received(), space.memory.storage
     try:
+        lineage = storage.lineage(space.path)
         with _planning(space) as plan:
-            state = SyncState(plan.transaction, plan.row, space.memory.storage.origin)
+            state = SyncState(plan.transaction, plan.row, storage.origin, lineage)
             for message in messages:
                 _take(plan, state, _checked(space, read_message(message)), report)
             if dry_run:

@@ -36,11 +36,12 @@ def changes(
     """
     memory = space.memory
     memory.flush()
+    lineage = memory.storage.lineage(space.path)
     with memory.transaction() as transaction:
         row = transaction.namespace(space.path)
         if row is None:
             return message_json(_message(space, since, since, 0, []))
-        state = SyncState(transaction, row, memory.storage.origin)
+        state = SyncState(transaction, row, memory.storage.origin, lineage)
         entries: list[Entry] = []
         until = since
         for found in _run(transaction.journal(row, after=since), limit):

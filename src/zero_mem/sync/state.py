@@ -6,7 +6,6 @@
 | `zero-mem:sync:of:UID` | a sequence of this journal | what the version taken there rests on |
 | `zero-mem:sync:ids` | a uid | its id here, and the one it has where it was made |
 | `zero-mem:sync:owed` | a uid | its id at home: a purge that the right was missing for |
-| `zero-mem:sync` | `lineage` | the origins that this store had before a restore, and up to where |
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-from zero_mem.storage.base import Decision, NamespaceRow, Stored, Transaction
+from zero_mem.storage.base import Decision, Lineage, NamespaceRow, Stored, Transaction
 from zero_mem.storage.times import micros
 from zero_mem.sync.causality import Cause, Stamp, cause_json, follow
 
@@ -22,7 +21,6 @@ SCOPE: Final = "zero-mem:sync"
 CURSORS: Final = f"{SCOPE}:from"
 IDS: Final = f"{SCOPE}:ids"
 OWED: Final = f"{SCOPE}:owed"
-LINEAGE: Final = "lineage"
 
 
 class Mark(NamedTuple):
@@ -43,12 +41,14 @@ class Naming(NamedTuple):
 class SyncState:
     """The exchange's own notes on one namespace, read and kept in one transaction."""
 
-    def __init__(self, transaction: Transaction, row: NamespaceRow, origin: str) -> None:
+    def __init__(
+        self, transaction: Transaction, row: NamespaceRow, origin: str, lineage: Lineage = ()
+    ) -> None:
         self._transaction = transaction
         self._row = row
         self._origin = origin
+        self._lineage = lineage
         self._marks: dict[str, list[Mark]] = {}
-        self._lineage = read_lineage(transaction, row)
         self._never_received = not transaction.decisions(row, CURSORS)
         self._names: dict[str, Naming | None] = {}
 
@@ -86,7 +86,8 @@ class SyncState:
         """Keep what an entry that was just journalled rests on."""
         self._all(uid).append(mark)
         self._never_received = False
-        value = json.dumps([cause_json(mark.cause), mark.sender], separators=(",", ":"))
+        fields = [cause_json(mark.cause), mark.sender, len(self._lineage)]
+        value = json.dumps(fields, separators=(",", ":"))
         self._keep(f"{SCOPE}:of:{uid}", str(mark.sequence), value)
 
     def rename(self, uid: str, naming: Naming) -> None:
@@ -122,39 +123,30 @@ class SyncState:
 
     def _maker(self, sequence: int) -> str:
         """Name the store that made an unmarked change: this one, or what it was restored from."""
-        return next((o for o, last in self._lineage if sequence <= last), self._origin)
+        life = self._life(sequence)
+        return self._lineage[life][0] if life < len(self._lineage) else self._origin
+
+    def _life(self, sequence: int) -> int:
+        """Count the restores before a change: numbers after the point of one are used again."""
+        lives = (life for life, (_, last) in enumerate(self._lineage) if sequence <= last)
+        return next(lives, len(self._lineage))
 
     def _all(self, uid: str) -> list[Mark]:
         if uid not in self._marks:
             scope = f"{SCOPE}:of:{uid}"
             found = [] if self._never_received else self._transaction.decisions(self._row, scope)
-            self._marks[uid] = sorted(_mark(each) for each in found)
+            marks = [_mark(each) for each in found]
+            self._marks[uid] = sorted(m for m, life in marks if life == self._life(m.sequence))
         return self._marks[uid]
 
     def _keep(self, scope: str, key: str, value: str) -> None:
         self._transaction.decide(self._row, Decision(scope=scope, key=key, value=value))
 
 
-def read_lineage(transaction: Transaction, row: NamespaceRow) -> list[tuple[str, int]]:
-    """List a store's earlier origins with the last sequence of each, the oldest first."""
-    found = transaction.decision(row, SCOPE, LINEAGE)
-    pairs = json.loads(found.value) if found is not None and found.value else []
-    return [(str(origin), int(last)) for origin, last in pairs]
-
-
-def begin_life(transaction: Transaction, row: NamespaceRow, before: str) -> None:
-    """Note, in a restored store, that its changes so far were made under another origin.
-
-    A restored store goes on from an earlier point, so it would use numbers again that others
-    know for changes of the store it was a copy of; that is why it has an origin of its own.
-    """
-    lineage = [*read_lineage(transaction, row), (before, row.sequence)]
-    transaction.decide(row, Decision(scope=SCOPE, key=LINEAGE, value=json.dumps(lineage)))
-
-
-def _mark(decision: Decision) -> Mark:
-    cause, sender = json.loads(decision.value or "")
-    return Mark(int(decision.key), cause_from(cause), str(sender))
+def _mark(decision: Decision) -> tuple[Mark, int]:
+    """Read a mark, and after how many restores it was made."""
+    cause, sender, life = json.loads(decision.value or "")
+    return Mark(int(decision.key), cause_from(cause), str(sender)), int(life)
 
 
 def cause_from(value: dict[str, Any]) -> Cause:
