@@ -197,5 +197,3 @@ def _taken_twice(memory: Memory) -> list[object]:
         if mark is not None and mark.sequence == sequence and len(mark.cause.heads) == 1
     )
     return [change for change, times in taken.items() if times > 1]
-
-

@@ -36,7 +36,7 @@ from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
     from zero_mem.access.keys import Keyring
-    from zero_mem.backup import BackupReport, RestoreReport, Verification
+    from zero_mem.backup import BackupReport, Verification
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
     from zero_mem.models.embedder import Embedder
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zero_mem.storage.sealed import Encryption
 
 Clock: TypeAlias = Callable[[], datetime]
+FileName: TypeAlias = str | os.PathLike[str]
 
 URL_VARIABLE = "ZERO_MEM_URL"
 """The environment variable that names the store where no URL is given."""
@@ -318,10 +319,10 @@ class Memory:
 
     def backup(
         self,
-        path: str | FilePath,
+        path: FileName,
         *,
         portable: bool = False,
-        since: str | FilePath | None = None,
+        since: FileName | None = None,
     ) -> BackupReport:
         """Write the store into a new file, as it is at this moment; writers go on.
 
@@ -416,7 +417,7 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         raise InvalidInput(f"the store is named by a URL such as sqlite:///{url}, a string")
     if url == "memory://":
         return MemoryStorage()
-    file = _sqlite_path(url)
+    file = sqlite_path(url)
     if file is not None:
         return _sqlite(file, durability, create)
     raise InvalidInput(
@@ -425,56 +426,7 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
     )
 
 
-def restore(
-    backups: str | FilePath | Sequence[str | FilePath],
-    url: str,
-    *,
-    until: datetime | None = None,
-    verify: bool = True,
-    overwrite: bool = False,
-    encryption: Encryption | None = None,
-) -> RestoreReport:
-    """Restore a store from a backup, whole or not at all.
-
-    The restored store has an origin of its own, so that others can sync with it.
-
-    Args:
-        backups: A backup, or several: a whole one and those that continue it, in order.
-        url: The store to make; one that is there must be empty.
-        until: Leave out what was recorded after this moment. Settings and what hosts keep beside
-            the memories are as of the last backup.
-        verify: Check the store before it can be used.
-        overwrite: Replace an SQLite store; the old one stays beside it, as *.before-restore.
-        encryption: Opens an encrypted one for the check; without it less can be compared.
-
-    Raises:
-        NotAllowed: The store holds memories.
-        StoreCorrupt: A backup is damaged, or not all of it arrived; nothing was restored.
-        InvalidInput: The backups do not follow each other, or the URL names no store.
-    """
-    from zero_mem.backup import restore_file, restore_into
-
-    paths = [backups] if isinstance(backups, str | FilePath) else backups
-    files = [FilePath(path) for path in paths]
-    if not files:
-        raise InvalidInput("name a backup to restore")
-    if until is not None:
-        to_micros(until)
-    file = _sqlite_path(url)
-    if file is not None:
-        return restore_file(
-            FilePath(file),
-            files,
-            until=until,
-            verify=verify,
-            overwrite=overwrite,
-            encryption=encryption,
-        )
-    with contextlib.closing(open_storage(url)) as storage:
-        return restore_into(storage, files, until=until, verify=verify, encryption=encryption)
-
-
-def _sqlite_path(url: str) -> str | None:
+def sqlite_path(url: str) -> str | None:
     """Give the file that a URL names, None where it names another kind of store."""
     scheme, _, rest = url.partition("://")
     named = scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:")

@@ -73,7 +73,9 @@ def refuse_full(storage: Storage) -> None:
     """
     with storage.transaction() as transaction:
         if any(row.sequence for row in transaction.namespaces(())):
-            raise NotAllowed("the store to restore into holds memories; name a new one")
+            raise NotAllowed(
+                "the store to restore into holds memories; name a new one, or replace it (overwrite)"
+            )
 
 
 def _check_counts(transaction: Transaction, found: Survey) -> None:

@@ -34,7 +34,7 @@ def verify(storage: Storage) -> Verification:
         found += faults(storage, sealed=sealed)
         counts = count(storage)
     except StoreCorrupt as error:
-        return Verification(faults=(str(error),), counts=_NOTHING, sealed=sealed)
+        return Verification(faults=(_told(error),), counts=_NOTHING, sealed=sealed)
     return Verification(faults=tuple(found), counts=counts, sealed=sealed)
 
 
@@ -53,7 +53,13 @@ def verify_file(path: FilePath, encryption: Encryption | None = None) -> Verific
         with _opened(path) as storage:
             return verify(_unlocked(storage, encryption))
     except StoreCorrupt as error:
-        return Verification(faults=(str(error),), counts=_NOTHING)
+        return Verification(faults=(_told(error),), counts=_NOTHING)
+
+
+def _told(error: StoreCorrupt) -> str:
+    """Say what is wrong without the file's name, which may be that of a passing copy."""
+    place, _, told = str(error).partition(": ")
+    return told or place
 
 
 @contextmanager

@@ -102,7 +102,7 @@ def _take(plan: Plan, state: SyncState, message: Message, report: Received) -> N
     if message.last < at:
         raise Conflict(
             f"store {message.origin} has {message.last} changes and {at} were taken from it: it "
-            "went back to an earlier state. Bring it back by `zero-mem restore`, which gives it "
+            "went back to an earlier state. Bring it back by `zero-mem recover`, which gives it "
             "an origin of its own, and not by copying its file"
         )
     applying = Applying(plan, state, message.origin, report)
