@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from zero_mem.errors import ZeroMemError
 from zero_mem.memory import Memory
+from zero_mem.restore import restore
 from zero_mem.space import Namespace
 from zero_mem.storage.base import JournalEntry
 from zero_mem.sync import changes, cursor, receive, sync
@@ -43,23 +44,23 @@ class SyncMachine(RuleBasedStateMachine):
         self.clock = FakeClock()
         self.said: dict[str, str] = {}
         self.count = 0
+        self.backups: dict[int, Path] = {}
         self.stores = [
-            Memory.open(
-                f"sqlite:///{self.folder / str(n)}.db" if kind == "sqlite" else "memory://",
-                clock=self.clock,
-                durability="normal",
-                actor=f"store {n}",
+            self.opened(
+                f"sqlite:///{self.folder / str(n)}.db" if kind == "sqlite" else "memory://", n
             )
             for n, kind in enumerate(kinds)
         ]
+
+    def opened(self, url: str, n: int) -> Memory:
+        return Memory.open(url, clock=self.clock, durability="normal", actor=f"store {n}")
 
     def space(self, n: int) -> Namespace:
         return self.stores[n].namespace(*PATH)
 
     def body(self, word: str) -> str:
         """Make a body that is written once in the whole run."""
-        self.count += 1
-        return f"{word} {self.count}"
+        return f"{word} {self.number()}"
 
     def keep(self, space: Namespace, memory_id: str, body: str) -> None:
         self.said[body] = space.get(memory_id).uid
@@ -114,6 +115,33 @@ class SyncMachine(RuleBasedStateMachine):
             again = receive(target, message)
             assert again.applied == 0
 
+    @rule(n=STORES)
+    def back_up(self, n: int) -> None:
+        if self.stores[n].storage.size():
+            self.backups[n] = self.folder / f"{self.number()}.backup"
+            self.stores[n].backup(self.backups[n])
+
+    @rule(n=STORES, moment=st.booleans())
+    def restore(self, n: int, moment: bool) -> None:
+        """Lose a store, and go on with what its last backup has."""
+        if n not in self.backups:
+            return
+        self.stores[n].close()
+        url = f"sqlite:///{self.folder / str(self.number())}.db"
+        until = self.clock() - timedelta(seconds=1) if moment else None
+        restore(self.backups.pop(n), url, until=until)
+        self.stores[n] = self.opened(url, n)
+        # What only this store had may be lost with it.
+        self.said = {body: uid for body, uid in self.said.items() if self.known_elsewhere(n, body)}
+
+    def known_elsewhere(self, n: int, body: str) -> bool:
+        others = [memory for m, memory in enumerate(self.stores) if m != n]
+        return any(body in _bodies(memory) for memory in others)
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
     def teardown(self) -> None:
         if not hasattr(self, "stores"):
             return
@@ -143,10 +171,8 @@ class SyncMachine(RuleBasedStateMachine):
         for memory in self.stores:
             assert faults(memory.storage) == []
             assert _taken_twice(memory) == []
-            journal = list(_journal(memory))
-            bodies = {e.record.record.content for e in journal if e.record is not None}
             kept = {body for body, uid in self.said.items() if first[uid] is not None}
-            assert kept <= bodies
+            assert kept <= _bodies(memory)
 
 
 def _tried(action: Any) -> bool:
@@ -181,13 +207,19 @@ def _journal(memory: Memory) -> Iterator[JournalEntry]:
         yield from transaction.journal(row) if row else ()
 
 
+def _bodies(memory: Memory) -> set[object]:
+    """Read every body that a journal has."""
+    return {entry.record.record.content for entry in _journal(memory) if entry.record is not None}
+
+
 def _taken_twice(memory: Memory) -> list[object]:
     """Name the changes of other stores that stand in a journal more than once."""
     with memory.transaction() as transaction:
         row = transaction.namespace(PATH)
         if row is None:
             return []
-        state = SyncState(transaction, row, memory.storage.origin)
+        lineage = memory.storage.lineage(PATH)
+        state = SyncState(transaction, row, memory.storage.origin, lineage)
         marks = [state.mark(entry.uid, entry.sequence) for entry in transaction.journal(row)]
         uids = [entry.uid for entry in transaction.journal(row)]
         sequences = [entry.sequence for entry in transaction.journal(row)]

@@ -10,7 +10,7 @@ Source: Parker et al., "Detection of Mutual Inconsistency in Distributed Systems
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -73,7 +73,9 @@ class Cause:
         )
 
 
-def follow(before: Cause | None, dot: Dot, *, version: int, recorded: int) -> Cause:
+def follow(
+    before: Cause | None, dot: Dot, *, version: int, recorded: int, lives: Sequence[Dot] = ()
+) -> Cause:
     """Give the cause of a change that was made on top of a version, or of none.
 
     Args:
@@ -81,9 +83,12 @@ def follow(before: Cause | None, dot: Dot, *, version: int, recorded: int) -> Ca
         dot: The change.
         version: The version number it gave.
         recorded: When, in microseconds.
+        lives: The last changes of what its store was restored from: it has them all.
     """
     store, sequence = dot
-    seen = {**(before.seen if before else {}), store: sequence}
+    seen = dict(before.seen) if before else {}
+    for maker, last in (*lives, dot):
+        seen[maker] = max(seen.get(maker, 0), last)
     recorded = max(recorded, before.stamp.recorded) if before else recorded
     stamp = Stamp(recorded, sum(seen.values()), store, sequence)
     return Cause(seen=seen, heads=frozenset([dot]), base=version, stamp=stamp)

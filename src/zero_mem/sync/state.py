@@ -71,11 +71,14 @@ class SyncState:
         mark = self.mark(record.uid, sequence)
         if mark is not None and mark.sequence == sequence:
             return mark.cause
+        life = self._life(sequence)
+        maker = self._lineage[life][0] if life < len(self._lineage) else self._origin
         return follow(
             mark.cause if mark else None,
-            (self._maker(sequence), sequence),
+            (maker, sequence),
             version=record.version,
             recorded=micros(record.recorded_at),
+            lives=self._lineage[:life],
         )
 
     def mark(self, uid: str, sequence: int) -> Mark | None:
@@ -120,11 +123,6 @@ class SyncState:
     def paid(self, uid: str) -> None:
         """Note that it was purged."""
         self._transaction.undecide(self._row, OWED, uid)
-
-    def _maker(self, sequence: int) -> str:
-        """Name the store that made an unmarked change: this one, or what it was restored from."""
-        life = self._life(sequence)
-        return self._lineage[life][0] if life < len(self._lineage) else self._origin
 
     def _life(self, sequence: int) -> int:
         """Count the restores before a change: numbers after the point of one are used again."""
