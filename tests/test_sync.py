@@ -97,7 +97,7 @@ def purged(space: Namespace, memory_id: str) -> bool:
 
 TestSyncMachine = SyncMachine.TestCase
 TestSyncMachine.settings = settings(
-    max_examples=40,
+    max_examples=25,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

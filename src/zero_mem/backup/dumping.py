@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
-from zero_mem.backup.archive import ArchiveWriter
 from zero_mem.storage.base import JournalEntry, NamespaceRow, Storage, Stored, Transaction
 from zero_mem.storage.codec import JSON, TEXT, encode_body, encode_fields
 from zero_mem.storage.times import micros
 from zero_mem.types import Body, Path
 
+Line: TypeAlias = tuple[str, Any]
+"""The sort of a line, and what it says."""
 
-def dump(
-    storage: Storage, writer: ArchiveWriter, *, sealed: bool, since: Mapping[Path, int]
-) -> dict[Path, int]:
-    """Write all of a store, or what its journal has beyond a sequence of each namespace.
+
+def dump(storage: Storage, *, sealed: bool, since: Mapping[Path, int]) -> Iterator[Line]:
+    """Give all of a store as lines, or what its journal has beyond a sequence of each namespace.
 
     Args:
         storage: The store that holds the rows, unguarded.
-        writer: Takes the lines.
         sealed: Its rows are sealed, so that their terms can't be cut anew.
-        since: By namespace, the sequence after which entries are written.
-
-    Returns:
-        By namespace, the last sequence that was written.
+        since: By namespace, the sequence after which entries are given.
     """
     for name, value in sorted(storage.notes("").items()):
-        writer.write("note", [name, value])
+        yield "note", [name, value]
     with storage.transaction() as transaction:
-        rows = transaction.namespaces(())
-        for row in rows:
-            _dump_namespace(transaction, row, writer, sealed, since.get(row.path, 0))
-    return {row.path: row.sequence for row in rows}
+        for row in transaction.namespaces(()):
+            yield from _namespace(transaction, row, sealed, since.get(row.path, 0))
 
 
-def _dump_namespace(
-    transaction: Transaction, row: NamespaceRow, writer: ArchiveWriter, sealed: bool, after: int
-) -> None:
+def _namespace(
+    transaction: Transaction, row: NamespaceRow, sealed: bool, after: int
+) -> Iterator[Line]:
     counters = {
         "next_id": row.next_id,
         "highest_id": row.highest_id,
@@ -47,20 +41,19 @@ def _dump_namespace(
         "last_at": row.last_at,
         "settings": row.settings,
     }
-    writer.write("namespace", {"path": list(row.path), "after": after, **counters})
+    yield "namespace", {"path": list(row.path), "after": after, **counters}
     for stored in transaction.scan(row, {}):
         if stored.sequence > after:
             terms = list(_terms(transaction, row, stored)) if sealed else None
             # A position counts from its namespace's own number, which is the store's.
-            place = stored.position - row.position(0)
-            writer.write("record", _record(stored, place, terms))
+            yield "record", _record(stored, stored.position - row.position(0), terms)
     for entry in transaction.journal(row, after=after):
-        writer.write("entry", _entry(entry))
+        yield "entry", _entry(entry)
     for scope in transaction.scopes(row):
         for each in transaction.decisions(row, scope):
-            writer.write("decision", [each.scope, each.key, each.value, each.uid])
+            yield "decision", [each.scope, each.key, each.value, each.uid]
     for owner, uid in transaction.holds(row):
-        writer.write("hold", [owner, uid])
+        yield "hold", [owner, uid]
 
 
 def _terms(transaction: Transaction, row: NamespaceRow, stored: Stored) -> tuple[str, ...]:

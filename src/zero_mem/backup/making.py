@@ -71,7 +71,8 @@ def _archive(storage: Storage, part: FilePath, now: datetime, since: FilePath | 
         "continues": None if base is None else base["id"],
     }
     with archive.writing(part, header) as writer:
-        dump(storage, writer, sealed=sealed, since=after)
+        for sort, value in dump(storage, sealed=sealed, since=after):
+            writer.write(sort, value)
     lines = writer.counts
     return Counts(namespaces=lines["namespace"], records=lines["record"], entries=lines["entry"])
 

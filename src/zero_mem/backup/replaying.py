@@ -136,7 +136,7 @@ class _Space:
         self._transaction.store_namespace(row)
 
     def _is_there(self, uid: str | None) -> bool:
-        return uid is None or uid in self._uids
+        return self._until is None or uid is None or uid in self._uids
 
     def _end_journal(self) -> None:
         """Write what is left of the journal, erase what was purged; what hosts keep follows."""

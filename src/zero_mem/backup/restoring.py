@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path as FilePath
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from zero_mem.backup import archive
 from zero_mem.backup.audit import faults
 from zero_mem.backup.counting import count
+from zero_mem.backup.dumping import Line, dump
 from zero_mem.backup.files import sync_file, written_whole
 from zero_mem.backup.replaying import replay
 from zero_mem.backup.reports import Counts, RestoreReport
@@ -31,7 +33,7 @@ def fill(
     backups: Sequence[FilePath],
     *,
     until: datetime | None = None,
-    check: Callable[[Transaction], None] | None = None,
+    encryption: Encryption | None = None,
 ) -> Survey:
     """Write backups into an empty store, in one transaction.
 
@@ -39,30 +41,66 @@ def fill(
         storage: The store; of an encrypted one's backup, the one beneath.
         backups: A whole backup, and archives that continue it.
         until: Leave out what was recorded later.
-        check: Called before the transaction commits; an error undoes it.
+        encryption: Opens an encrypted one, where its index is to be that of a moment.
 
     Raises:
-        NotAllowed: The store holds memories.
+        NotAllowed: The store holds memories, or keys are missing.
         StoreCorrupt: A backup is damaged, or another number of records arrived.
     """
     refuse_full(storage)
     limit = None if until is None else to_micros(until)
     with as_archives(backups) as archives:
-        found = survey(archives, limit)
-        # Before the memories: what can't be opened without keys is never there without the note.
-        for name, value in found.restored_notes().items():
-            storage.keep_note(name, value)
 
-        def complete(transaction: Transaction) -> None:
-            _check_counts(transaction, found)
-            if check is not None:
-                check(transaction)
+        def lines() -> list[Iterator[Line]]:
+            return [archive.read_lines(path) for path in archives]
 
-        lines = [archive.read_lines(path) for path in archives]
-        replay(storage, lines, until=limit, check=complete)
+        found = survey(lines(), limit)
+        if found.sealed and found.cut:
+            _fill_unsealed(storage, archives, found, limit, encryption)
+        else:
+            _write(storage, lines(), found, limit)
     if storage.scrub_pending():
         storage.scrub()
     return found
+
+
+def _write(
+    storage: Storage, archives: Sequence[Iterator[Line]], found: Survey, limit: int | None
+) -> None:
+    # Before the memories: what can't be opened without keys is never there without the note.
+    for name, value in found.restored_notes().items():
+        storage.keep_note(name, value)
+    replay(storage, archives, until=limit, check=lambda opened: _check_counts(opened, found))
+
+
+def _fill_unsealed(
+    storage: Storage,
+    archives: Sequence[FilePath],
+    found: Survey,
+    limit: int | None,
+    encryption: Encryption | None,
+) -> None:
+    """Restore an encrypted store to a moment: its index then has to be made with its keys.
+
+    Nothing is written plain: what is opened is sealed again on its way into the store.
+    """
+    if encryption is None:
+        raise NotAllowed("an encrypted store is restored to a moment only with its keys")
+    from zero_mem.storage.sealed import SealedStorage
+    from zero_mem.storage.sqlite import SQLiteStorage
+
+    with (
+        tempfile.TemporaryDirectory(prefix="zero-mem-") as folder,
+        closing(SQLiteStorage(f"{folder}/whole.db", durability="normal")) as whole,
+    ):
+        fill(whole, archives)
+        opened = SealedStorage(whole, encryption)
+        _write(SealedStorage(storage, encryption), [_opened(opened, found)], found, limit)
+
+
+def _opened(storage: Storage, found: Survey) -> Iterator[Line]:
+    yield "archive", {"origin": found.origin}
+    yield from dump(storage, sealed=False, since={})
 
 
 def refuse_full(storage: Storage) -> None:
@@ -114,7 +152,7 @@ def restore_file(
         if len(backups) == 1 and until is None and is_copy(backups[0]):
             cut = _copy(backups[0], part)
         else:
-            cut = _build(part, backups, until)
+            cut = _build(part, backups, until, encryption)
         counts = _checked(part, verify, encryption)
     return RestoreReport(counts=counts, until=until, cut=cut, verified=verify)
 
@@ -139,12 +177,15 @@ def _copy(backup: FilePath, part: FilePath) -> tuple[tuple[str, ...], ...]:
 
 
 def _build(
-    part: FilePath, backups: Sequence[FilePath], until: datetime | None
+    part: FilePath,
+    backups: Sequence[FilePath],
+    until: datetime | None,
+    encryption: Encryption | None,
 ) -> tuple[tuple[str, ...], ...]:
     from zero_mem.storage.sqlite import SQLiteStorage
 
     with closing(SQLiteStorage(str(part), durability="normal")) as storage:
-        found = fill(storage, backups, until=until)
+        found = fill(storage, backups, until=until, encryption=encryption)
     return tuple(sorted(found.cut))
 
 
@@ -230,7 +271,7 @@ def restore_into(
         verify: Check the store afterwards.
         encryption: Opens an encrypted one for the check.
     """
-    found = fill(storage, backups, until=until)
+    found = fill(storage, backups, until=until, encryption=encryption)
     if verify:
         refuse_faults(storage.check() + sealed_faults(storage, encryption))
     cut = tuple(sorted(found.cut))

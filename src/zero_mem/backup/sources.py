@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
 from zero_mem.backup import archive
-from zero_mem.backup.dumping import dump
+from zero_mem.backup.dumping import Line, dump
 from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from zero_mem.storage.base import LINEAGE, SEALED
 from zero_mem.storage.codec import encode_path
@@ -83,7 +83,8 @@ def _archived(path: FilePath, target: FilePath) -> FilePath:
             "continues": None,
         }
         with archive.writing(target, header) as writer:
-            dump(storage, writer, sealed=sealed, since={})
+            for sort, value in dump(storage, sealed=sealed, since={}):
+                writer.write(sort, value)
     return target
 
 
@@ -117,7 +118,7 @@ class Survey:
         return notes
 
 
-def survey(paths: Sequence[FilePath], until: int | None) -> Survey:
+def survey(archives: Iterable[Iterable[Line]], until: int | None) -> Survey:
     """Read archives from end to end before anything of them is written.
 
     Raises:
@@ -125,11 +126,11 @@ def survey(paths: Sequence[FilePath], until: int | None) -> Survey:
         StoreCorrupt: One is damaged or breaks off.
     """
     found = Survey()
-    for number, path in enumerate(paths):
+    for number, lines in enumerate(archives):
         path_now: Path = ()
-        for sort, value in archive.read_lines(path):
+        for sort, value in lines:
             if sort == "archive":
-                _check_follows(path, value, found, first=number == 0)
+                _check_follows(value, found, first=number == 0)
                 found.origin, found.sealed, found.notes = value["origin"], value["sealed"], {}
             elif sort == "note":
                 found.notes[value[0]] = value[1]
@@ -142,11 +143,11 @@ def survey(paths: Sequence[FilePath], until: int | None) -> Survey:
     return found
 
 
-def _check_follows(path: FilePath, header: Any, found: Survey, *, first: bool) -> None:
+def _check_follows(header: Any, found: Survey, *, first: bool) -> None:
     if first and header["continues"] is not None:
-        raise InvalidInput(f"{path} only holds what came after another backup; name that one first")
+        raise InvalidInput("the first backup only holds what came after another; name that one")
     if not first and header["origin"] != found.origin:
-        raise InvalidInput(f"{path} is the backup of another store than the one before it")
+        raise InvalidInput("the backups are of different stores")
 
 
 def _survey_entry(found: Survey, path: Path, entry: list[Any], until: int | None) -> None:

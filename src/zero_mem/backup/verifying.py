@@ -29,12 +29,12 @@ def verify(storage: Storage) -> Verification:
         NotAllowed: The store was opened with a credential.
     """
     sealed = storage.note(SEALED) is not None and storage.beneath is storage
+    found, counts = storage.check(), _NOTHING
     try:
-        found = storage.check()
-        found += faults(storage, sealed=sealed)
         counts = count(storage)
+        found += faults(storage, sealed=sealed)
     except StoreCorrupt as error:
-        return Verification(faults=(_told(error),), counts=_NOTHING, sealed=sealed)
+        found.append(_told(error))
     return Verification(faults=tuple(found), counts=counts, sealed=sealed)
 
 
