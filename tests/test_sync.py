@@ -109,7 +109,7 @@ def test_many_more_random_exchanges() -> None:
     from hypothesis.stateful import run_state_machine_as_test
 
     many = settings(
-        max_examples=2000,
+        max_examples=300,
         stateful_step_count=60,
         deadline=None,
         suppress_health_check=list(HealthCheck),

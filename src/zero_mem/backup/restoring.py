@@ -55,6 +55,8 @@ def fill(
             return [archive.read_lines(path) for path in archives]
 
         found = survey(lines(), limit)
+        if storage.note(SEALED) is not None and not found.sealed:
+            raise NotAllowed("the store is encrypted and the backup is not; name a plain store")
         if found.sealed and found.cut:
             _fill_unsealed(storage, archives, found, limit, encryption)
         else:
