@@ -64,7 +64,7 @@ def verify(
         bool, typer.Option("--rebuild", help="First rebuild the store's lexical index.")
     ] = False,
 ) -> None:
-    """Check a store or a backup: its file, its journal's digests, its index.
+    """Check a store or a backup for damage.
 
     Every record is compared with its journal and the index with one made anew. Ends with 5 where
     something is wrong. A backup is restored into a folder that goes away again.
