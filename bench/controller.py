@@ -1,10 +1,19 @@
 """What the controller costs in tokens, and that it never changes a sent prefix.
 
-    python bench/controller.py [DATA_FOLDER] [--json out.json] [--markdown out.md]
+    python bench/controller.py [--json out.json] [--markdown out.md]
+        definitions and preamble; one question about rows of a 200-row result; a body of 24,000
+        tokens from one tool to another; what `prepare` and `account` add to a request of about
+        76,000 tokens whose 60 results are decided, and how often it waits for the disk
+    python bench/controller.py DATA_FOLDER
+        the same, and every tau-bench development run sent call by call with the default
+        options, the store closed and opened and the model switched at a random turn of each
+        (seed 7): the share of calls whose sent prefix is unchanged, and the results that stand
+        as the offloader of `bench/coverage.py` writes them
+    python bench/controller.py DATA_FOLDER --fold next --ephemeral-tail
+        the runs with these options; what may change by them (a result on the very next call,
+        the tail itself) is left out of the comparison
 
-Tokens are exact o200k counts. With a data folder every tau-bench run is sent call by call, the
-store closed and opened and the model switched at a random turn of each (seed 7), and what was
-inserted is compared with the offloader that `bench/coverage.py` measures.
+Tokens are exact o200k counts. Times are CPU time of this process, the median of 40.
 """
 
 from __future__ import annotations
@@ -17,7 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +36,7 @@ from zero_mem.controller.core import Offloader
 from zero_mem.controller.definitions import PREAMBLE, READ_TOOL, memory_definitions
 from zero_mem.controller.messages import Message
 from zero_mem.controller.wire.openai_chat import render_chat
+from zero_mem.conversation.ephemeral import NOTE
 from zero_mem.replay.transcripts import read
 from zero_mem.text.tokens import tokenizer
 
@@ -34,6 +44,7 @@ RUNS = "raw/taubench_airline.openai_chat.jsonl.gz"
 QUESTION = "Which orders are late?"
 TOKENS = tokenizer("o200k")
 SHARE = 0.25
+OFF = ("never", False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +144,66 @@ def passing(memory: Memory) -> Row:
     return Row(**{**asdict(row), "met": row.met and intact})
 
 
-def prefixes(runs: Sequence[Sequence[Message]], folder: Path) -> Iterator[Row]:
+def added(folder: Path) -> Iterator[Row]:
+    """What a long request costs that was seen before, as a proxy sees them."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
+    for number in range(60):
+        body = json.dumps(orders(36)).replace("ORD-", f"ORD-{number:02d}")
+        call, result = after_one_call(body)["messages"][1:]
+        call["tool_calls"][0]["id"] = result["tool_call_id"] = f"c{number}"
+        messages += [call, result]
+    raw = json.dumps({"model": "m-1", "messages": messages})
+    commits: list[bool] = []
+    with Memory.open(f"sqlite:///{folder}/added.db") as memory:
+        commits_of(memory, commits)
+        controller = MemoryController(memory.namespace("run"), conversation="run", share=SHARE)
+        controller.prepare(json.loads(raw), "openai_chat")
+        first = sum(commits)
+        prepared = [
+            _timed(lambda: controller.prepare(json.loads(raw), "openai_chat")) for _ in range(40)
+        ]
+        sent = controller.prepare(json.loads(raw), "openai_chat")
+        usage = {"prompt_tokens": 20_000, "completion_tokens": 5}
+        counted = [
+            _timed(lambda: controller.account(sent, "openai_chat", usage=usage)) for _ in range(40)
+        ]
+    parsing = statistics.median(_timed(lambda: json.loads(raw)) for _ in range(40))
+    size = TOKENS.count(raw)
+    yield at_most(f"durable commits for 60 new results of {size:,} tokens", first, 2, "commits")
+    yield at_most("durable commits of the same request again", sum(commits) - first, 0, "commits")
+    yield Row(
+        name=f"prepare of {size:,} tokens, all decided",
+        figure=1000 * (statistics.median(prepared) - parsing),
+        unit="ms CPU",
+    )
+    yield Row(name="account of it", figure=1000 * statistics.median(counted), unit="ms CPU")
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def commits_of(memory: Memory, commits: list[bool]) -> None:
+    """Note each write transaction, and whether it waits for the disk."""
+    opened = memory.transaction
+
+    def counted(*, write: bool = False, durable: bool = True) -> Any:
+        if write:
+            commits.append(durable)
+        return opened(write=write, durable=durable)
+
+    memory.transaction = counted  # type: ignore[method-assign]
+
+
+def prefixes(
+    runs: Sequence[Sequence[Message]], folder: Path, options: Mapping[str, Any]
+) -> Iterator[Row]:
     """Send every run call by call, with a restart and a model switch at a random turn."""
     chosen = random.Random(7)
     kept = calls = same = results = 0
+    folds = options.get("fold") == "next"
     seconds: list[float] = []
     for number, messages in enumerate(runs):
         url = f"sqlite:///{folder}/{number}.db"
@@ -144,34 +211,39 @@ def prefixes(runs: Sequence[Sequence[Message]], folder: Path) -> Iterator[Row]:
         restart = chosen.choice(turns)
         sent: list[str] = []
         memory = Memory.open(url, durability="normal")
-        controller = MemoryController(memory.namespace("run"), conversation="run", share=SHARE)
+        space = memory.namespace("run")
+        controller = MemoryController(space, conversation="run", **options)
+        settled = 0
         for stop in turns:
             if stop == restart:
                 memory.close()
                 memory = Memory.open(url, durability="normal")
                 space = memory.namespace("run")
-                controller = MemoryController(space, conversation="run", share=SHARE)
+                controller = MemoryController(space, conversation="run", **options)
             model = "m-1" if stop < restart else "m-2"
             request = {"model": model, "messages": render_chat(messages[:stop])}
             start = time.perf_counter()
             prepared = controller.prepare(request, "openai_chat")
             seconds.append(time.perf_counter() - start)
-            now = [json.dumps(message) for message in prepared["messages"]]
-            kept += now[: len(sent)] == sent
+            now = [json.dumps(m) for m in prepared["messages"] if not is_tail(m)]
+            final = settled if folds else len(sent)
+            kept += now[:final] == sent[:final]
             calls += 1
-            sent = now
+            settled, sent = len(sent), now
         shown = [m["content"] for m in map(json.loads, sent) if m["role"] == "tool"]
         expected = offloaded(messages[: turns[-1]])
         same += sum(one == other for one, other in zip(shown, expected, strict=True))
         results += len(expected)
         memory.close()
     yield Row(
-        name=f"prefix unchanged over {calls:,} calls of {len(runs)} runs",
+        name=f"prefix unchanged over {calls:,} calls of {len(runs)} runs{_named(options)}",
         figure=kept / calls,
         unit="share",
         bound="= 1",
         met=kept == calls,
     )
+    if options:
+        return
     yield Row(
         name=f"inserted as the measured offloader does, {results:,} results",
         figure=same / results,
@@ -184,6 +256,14 @@ def prefixes(runs: Sequence[Sequence[Message]], folder: Path) -> Iterator[Row]:
         figure=1000 * statistics.median(seconds),
         unit="ms",
     )
+
+
+def _named(options: Mapping[str, Any]) -> str:
+    return "".join(f", {name} {value}" for name, value in options.items())
+
+
+def is_tail(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "user" and NOTE in str(message["content"])
 
 
 def offloaded(messages: Sequence[Message]) -> list[str]:
@@ -224,6 +304,8 @@ def main() -> int:
     parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--fold", choices=["never", "next"], default="never")
+    parser.add_argument("--ephemeral-tail", action="store_true")
     given = parser.parse_args()
     with Memory.open("memory://") as memory, tempfile.TemporaryDirectory() as name:
         rows = [
@@ -232,10 +314,13 @@ def main() -> int:
             question(memory, 250, share=0.25, max_extract=100),
             question(memory, None, share=0.25),
             passing(memory),
+            *added(Path(name)),
         ]
         if given.data:
             runs = [transcript.messages for transcript in read(given.data / RUNS).transcripts]
-            rows += prefixes(runs, Path(name))
+            chosen = {"fold": given.fold, "ephemeral_tail": given.ephemeral_tail}
+            options = {option: value for option, value in chosen.items() if value not in OFF}
+            rows += prefixes(runs, Path(name), options)
     written = table(rows, " ".join(["python", *sys.argv]))
     print(written)
     if given.json:

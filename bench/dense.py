@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,7 +117,7 @@ def _search_time(index: Nearest, queries: Matrix) -> float:
     return milliseconds(lambda round_: index.best(queries[round_]))
 
 
-def _shared(exact: dict[int, float], near: dict[int, float]) -> float:
+def _shared(exact: Mapping[int, float], near: Mapping[int, float]) -> float:
     best = sorted(exact, key=exact.__getitem__)[-10:]
     return len(near.keys() & set(best)) / len(best)
 

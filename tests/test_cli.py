@@ -27,11 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
     "save", "get", "list", "search", "recall", "read", "update", "touch", "archive", "restore",
     "delete", "purge", "expire", "scrub", "history", "as-of", "rollback", "stats", "why",
-    "duplicates", "configure", "reindex", "export", "import", "replay", "demo",
-    "sync", "backup", "verify", "recover",
-    "hook install", "hook uninstall", "hook run",
+    "duplicates", "configure", "reindex", "export", "import", "replay", "proxy", "bench recall",
+    "demo", "sync", "backup", "verify", "recover", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
-    "key create", "key list", "key revoke",
+    "key create", "key list", "key revoke", "doctor", "changes",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}

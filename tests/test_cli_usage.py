@@ -30,6 +30,8 @@ NEEDS_A_STORE = [
     ["delete", "1"],
     ["purge", "1"],
     ["expire"],
+    ["doctor"],
+    ["changes"],
     ["scrub"],
     ["history", "1"],
     ["as-of", "2026-01-01T00:00:00Z"],
@@ -161,8 +163,10 @@ def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
         "sync",
         "recover",
         "replay",
+        "proxy",
         "demo",
         "reindex",
+        "bench",
         "hook",
         "encryption",
         "key",
@@ -272,6 +276,9 @@ def test_the_page_has_the_fields_of_every_result() -> None:
     assert made.keys() == fields("key create")
     assert parsed("key", "list")["keys"][0].keys() == fields("key create") - {"credential"}
     assert parsed("key", "revoke", made["key_id"]).keys() == fields("key revoke")
+    assert parsed("doctor").keys() == fields("doctor")
+    feed = parsed("changes")
+    assert feed.keys() | feed["changes"][0].keys() == fields("changes")
     assert parsed("encryption", "new-key").keys() == fields("encryption new-key")
     assert parsed("hook", "install", "--dry-run").keys() == fields("hook install")
     assert parsed("replay", SHORT).keys() == fields("replay")

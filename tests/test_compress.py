@@ -139,3 +139,19 @@ def test_json_values_are_quoted_whole(value: Any, limit: int, query: str) -> Non
 def test_hostile_repetition_is_cut_like_any_text(piece: str) -> None:
     extract = compress(piece * 100_000, limit=200, query="a 👍")
     assert len(extract.text) <= 200
+
+
+@pytest.mark.req("recall:extractive")
+@pytest.mark.parametrize("query", ["", "captain", "bridge", "灯塔"])
+def test_room_that_whole_sentences_leave_is_used_for_the_words_beside_them(query: str) -> None:
+    text = (
+        "I went there on Monday. The lighthouse was closed because of the storm that had come "
+        "over night. 灯塔关门了。We walked on to the harbour and had tea with the old captain, who "
+        "told us of his travels. Then home. It rained all the way, and the road was flooded at "
+        "the bridge, so we took the long way round."
+    )
+    for limit in range(100, 200, 7):
+        extract = compress(text, limit=limit, query=query)
+        assert limit - 25 <= len(extract.text) <= limit
+        assert all(piece in text for piece in extract.pieces)
+        assert extract.left_out == len(text) - sum(map(len, extract.pieces))

@@ -54,6 +54,11 @@ def bench_module(name: str) -> Any:
     return module
 
 
+def body_of(insertion: Insertion) -> str:
+    """The result without the receipt that may stand before it."""
+    return insertion.text.removeprefix(f"{insertion.receipt}\n")
+
+
 def order(number: int) -> dict[str, Any]:
     return {
         "order_id": f"ORD-{number:05d}",
@@ -87,8 +92,38 @@ def test_with_room_a_result_is_given_whole_in_a_form_that_decodes() -> None:
     value = [order(number) for number in range(4)]
     insertion = offloader(share=1).insert(result(value), "7")
     assert insertion.kind == "compact"
-    assert decode(handles.unescape(insertion.text)) == value
+    assert decode(handles.unescape(body_of(insertion))) == value
     assert insertion.tokens < insertion.original
+
+
+@pytest.mark.req("controller:offload", "controller:by-reference")
+def test_a_whole_result_that_is_worth_passing_on_has_its_handle() -> None:
+    long = offloader(share=1).insert(result([order(number) for number in range(12)]), "7")
+    assert (long.kind, long.receipt, long.left_out) == ("compact", "[memo:7] save", 0)
+    assert long.text.startswith("[memo:7] save\n")
+    brief = offloader(share=1).insert(result([order(1), order(2)]), "7")
+    assert (brief.kind, brief.receipt) == ("compact", "")
+
+
+@pytest.mark.req("controller:offload")
+def test_of_a_long_table_the_rows_that_were_spoken_of_stand_and_no_others() -> None:
+    rows = [
+        {"order_id": f"ORD-{n:05d}", "state": "late" if n == 121 else "fine"} for n in range(200)
+    ]
+    told = offloader()
+    told.observe(user("Which order is late?"))
+    insertion = told.insert(result(rows), "7")
+    assert "ORD-00121" in insertion.text
+    assert insertion.text.count("ORD-") == 1
+    assert insertion.tokens < 60
+
+
+@pytest.mark.req("controller:offload")
+def test_of_a_long_table_that_nobody_spoke_of_a_sample_shows_the_fields() -> None:
+    rows = [{"order_id": f"ORD-{n:05d}", "state": "fine", "total": n} for n in range(200)]
+    insertion = offloader().insert(result({"page": 1, "orders": rows}), "7")
+    assert "orders[1 of 200]{order_id state total}\nORD-00000 fine 0" in insertion.text
+    assert insertion.tokens < 60
 
 
 @pytest.mark.req("controller:offload", "receipt:format")
@@ -97,7 +132,7 @@ def test_a_long_result_leaves_a_receipt_and_its_ids_under_their_keys() -> None:
     insertion = offloader(share=0.4).insert(result(value), "7")
     head, *rest = insertion.text.split("\n")
     assert insertion.kind == "extract"
-    assert insertion.receipt == "[memo:7] save (tool_result)"
+    assert insertion.receipt == "[memo:7] save"
     assert head == f"{insertion.receipt} +{insertion.left_out}"
     assert "order_id" in rest[0]
     assert any("ORD-00003" in line for line in rest)
@@ -243,10 +278,10 @@ def test_an_insertion_counts_right_and_its_compact_form_is_whole(
     assert insertion.tokens == TOKENS.count(insertion.text)
     assert insertion.original == TOKENS.count(message.text)
     if insertion.kind == "compact":
-        assert decode(handles.unescape(insertion.text)) == json.loads(message.text)
-        assert insertion.tokens < insertion.original
+        assert decode(handles.unescape(body_of(insertion))) == json.loads(message.text)
+        assert TOKENS.count(body_of(insertion)) < insertion.original
     if insertion.kind == "verbatim":
-        assert handles.unescape(insertion.text) == message.text
+        assert handles.unescape(body_of(insertion)) == message.text
 
 
 @pytest.mark.req("controller:offload", "ledger:compare")
@@ -255,7 +290,7 @@ def test_the_bounds_hold_on_recorded_runs(name: str, shared_data: Callable[[str]
     bench = bench_module("coverage")
     shared_data(bench.FILES[name])
     folder = shared_data("raw").parent
-    every = 1 if name == "taubench" else 6
+    every = 1 if name == "taubench" else 12
     found = [row.figures() for row in bench.rows(name, bench.load(name, folder, every))]
     missed = [bound for bound in bench.bounds(found) if not bound.met]
     assert not missed

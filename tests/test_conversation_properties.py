@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from conversations import FIELD, FORMATS, request, response, results, turn, user
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from zero_mem import Memory, MemoryController
 from zero_mem.controller.messages import WireFormat
-from zero_mem.controller.wire.sites import splice
+from zero_mem.controller.wire.sites import splice, steps
+from zero_mem.conversation.history import History
 
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20)),
@@ -65,38 +66,154 @@ def shape(body: Mapping[str, Any], wire_format: WireFormat) -> Any:
         hidden = ("content", "output") if is_result else ()
         return {k: bare(v) for k, v in value.items() if k not in hidden}
 
-    listed = [bare(item) for item in body[FIELD[wire_format]]]
-    return [item for item in listed if item.get("role") != "system"]
+    listed = [item for item in body[FIELD[wire_format]] if not is_block(item)]
+    return [bare(item) for item in listed if item.get("role") != "system"]
 
 
-@pytest.mark.req("controller:offload", "controller:safe")
+def is_block(item: Any) -> bool:
+    return bool(item.get("role") == "user" and str(item.get("content")).startswith("<memory>"))
+
+
+options = st.fixed_dictionaries(
+    {
+        "share": st.sampled_from([0.05, 0.25, 1.0]),
+        "fold": st.sampled_from(["never", "next"]),
+        "ephemeral_tail": st.booleans(),
+        "inject": st.sampled_from([0, 300]),
+    }
+)
+acts = st.sampled_from(
+    ["", "pin", "fact", "touch", "require", "restart", "model", "retry", "back", "edit"]
+)
+
+
+class Agent:
+    """A host, its store and the provider's view: what was sent stays sent."""
+
+    def __init__(self, wire_format: WireFormat, folder: str, given: Mapping[str, Any]) -> None:
+        self.wire_format, self.given = wire_format, given
+        self.url = f"sqlite:///{Path(folder) / 'agent.db'}"
+        self.memory = Memory.open(self.url, durability="normal")
+        self.model = "m-1"
+        self.known: dict[int, list[str]] = {}
+        self.controller = self.fresh()
+
+    def fresh(self) -> MemoryController:
+        return MemoryController(self.memory.namespace("a"), conversation="c", **self.given)
+
+    def act(self, act: str, number: int) -> list[str]:
+        """Do what happens between two calls; give what the next prompt must hold."""
+        space = self.memory.namespace("a")
+        if act == "pin":
+            space.save(f"rule {number}", form="procedural", memory_id="rule")
+        if act in ("fact", "require"):
+            space.save(f"fact {number} of order 退款", memory_id=f"f{number}")
+        if act == "touch" and number:
+            space.save(f"rule {number}", memory_id="f0", metadata={"n": number})
+        if act == "restart":
+            self.memory.close()
+            self.memory = Memory.open(self.url, durability="normal")
+            self.controller = self.fresh()
+        if act == "model":
+            self.model, self.controller = "m-2", self.fresh()
+        return [f"f{number}"] if act == "require" else []
+
+    def send(self, items: list[Any], require: list[str]) -> None:
+        """Prepare a request and compare it with what was sent of the same history.
+
+        It ends with what the model is to answer, so words of its own are left out there.
+        """
+        while items and ends_in_words(items):
+            items = items[:-1]
+        body = request(self.wire_format, *items, model=self.model)
+        before = json.dumps(body)
+        prepared = self.controller.prepare(body, self.wire_format, require=require)
+        assert json.dumps(body) == before
+        assert shape(prepared, self.wire_format) == shape(body, self.wire_format)
+        again = self.fresh().prepare(body, self.wire_format)
+        assert again == prepared
+        sent = [item for item in prepared[FIELD[self.wire_format]] if not is_tail(item)]
+        self.compare([json.dumps(item) for item in items], [json.dumps(item) for item in sent])
+
+    def compare(self, items: list[str], sent: list[str]) -> None:
+        """Compare with the longest beginning of this history that was sent before."""
+        lengths = [n for n in range(len(items) + 1) if hash(tuple(items[:n])) in self.known]
+        for length in lengths[-1:]:
+            earlier = self.known[hash(tuple(items[:length]))]
+            same = [a == b for a, b in zip(earlier, sent, strict=False)]
+            if self.given["fold"] == "next" and length < len(items):
+                # Only what was new in the request before may have been folded since.
+                same = same[: self.settled(items[:length])]
+            assert all(same)
+            assert len(sent) >= len(earlier)
+        self.known[hash(tuple(items))] = sent
+
+    def settled(self, items: list[str]) -> int:
+        """How many messages of a sent request no later one may change, folding or not."""
+        lengths = [n for n in range(len(items)) if hash(tuple(items[:n])) in self.known]
+        return len(self.known[hash(tuple(items[: lengths[-1]]))]) if lengths else 0
+
+
+def ends_in_words(items: list[Any]) -> bool:
+    """Tell whether the last item is the model's own."""
+    return bool(items[-1].get("role") == "assistant" or "arguments" in items[-1])
+
+
+def is_tail(item: Any) -> bool:
+    return is_block(item) and "(for this call only)" in item["content"]
+
+
+@pytest.mark.req("controller:offload", "controller:safe", "recall:required")
 @pytest.mark.parametrize("wire_format", FORMATS)
-@given(drawn=turns, restart=st.integers(0, 6), share=st.sampled_from([0.05, 0.25, 1.0]))
-@settings(max_examples=40)
+@given(drawn=turns, done=st.lists(acts, min_size=6, max_size=6), given_options=options)
+@settings(max_examples=40, phases=[Phase.explicit, Phase.generate])
 def test_no_turn_changes_what_was_sent_before(
-    wire_format: WireFormat, drawn: Any, restart: int, share: float
+    wire_format: WireFormat, drawn: Any, done: list[str], given_options: dict[str, Any]
 ) -> None:
+    """Restarts, other models, retries, edits in mid-history, changed memories: all the same."""
     with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{Path(folder) / 'agent.db'}"
-        memory = Memory.open(url, durability="normal")
-        items: list[Any] = []
-        sent: list[str] = []
+        agent = Agent(wire_format, folder, given_options)
         try:
-            for number, step in enumerate(conversation(wire_format, drawn)):
-                if number == restart:
-                    memory.close()
-                    memory = Memory.open(url, durability="normal")
-                items += step
-                subject = MemoryController(memory.namespace("a"), conversation="c", share=share)
-                model = "m-1" if number < restart else "m-2"
-                given = request(wire_format, *items)
-                prepared = subject.prepare({**given, "model": model}, wire_format)
-                now = [json.dumps(item) for item in prepared[FIELD[wire_format]]]
-                assert now[: len(sent)] == sent
-                assert shape(prepared, wire_format) == shape(given, wire_format)
-                sent = now
+            items: list[Any] = []
+            for number, (step, act) in enumerate(
+                zip(conversation(wire_format, drawn), done, strict=False)
+            ):
+                require = agent.act(act, number)
+                if act == "edit" and items:
+                    agent.send([*items[:-1], user(f"edited {number}")], [])
+                if act == "retry" and items:
+                    agent.send(items, [])
+                if act == "back" and given_options["fold"] == "never":
+                    agent.act("pin", number)
+                    agent.send(items[: len(items) // 2], [])
+                answer = turn(wire_format, "so") if items and not ends_in_words(items) else []
+                items = [*items, *answer, *step]
+                agent.send(items, require)
         finally:
-            memory.close()
+            agent.memory.close()
+
+
+@pytest.mark.req("controller:offload")
+@pytest.mark.parametrize("wire_format", FORMATS)
+@given(drawn=turns, cuts=st.lists(st.integers(0, 9), min_size=6, max_size=6), told=said)
+@settings(max_examples=40)
+def test_reading_on_gives_the_steps_of_reading_anew(
+    wire_format: WireFormat, drawn: Any, cuts: list[int], told: str
+) -> None:
+    """Whether a request goes on from the last one, tries again, or begins elsewhere."""
+    history = History()
+    items: list[Any] = []
+    field = "instructions" if wire_format == "openai_responses" else "system"
+    for number, step in enumerate(conversation(wire_format, drawn)):
+        items = [*items, *step] if cuts[number] > 2 else [*items[: cuts[number]], *step[1:]]
+        system = {field: told} if cuts[number] % 2 else {}
+        body = json.loads(json.dumps(request(wire_format, *items, **system)))
+        for _ in range(2):
+            assert history.steps(body, wire_format) == steps(body, wire_format)
+            # A host may keep one list and change it in place.
+            body[FIELD[wire_format]].append(user("more"))
+            assert history.steps(body, wire_format) == steps(body, wire_format)
+            body[FIELD[wire_format]][0]["content"] = "changed"
 
 
 written = st.one_of(

@@ -291,10 +291,18 @@ def test_a_read_is_one_pointer_or_one_line() -> None:
     assert read.text == "def get_user():"
 
 
-def test_replies_take_values_of_results_that_stand_in_their_text() -> None:
-    seen = history(Message(role="user", text="hi"), result('{"price": 121, "city": "Oslo"}'))
-    replied = seen.replied(Message(role="assistant", text="The price in Oslo is $121."))
-    assert {taken.value for taken in replied} == {"121", "Oslo"}
+def test_replies_take_ids_codes_dates_and_numbers_of_results() -> None:
+    record = {"price": 1210, "city": "Oslo", "gate": "OSL", "day": "2026-05-24", "ref": "K7-P2"}
+    seen = history(Message(role="user", text="hi"), result(json.dumps(record)))
+    text = "On 2026-05-24 from OSL (Oslo), ref K7-P2, at 06:26 for $1,210; 24 May."
+    replied = seen.replied(Message(role="assistant", text=text))
+    assert {taken.value for taken in replied} == {"1210", "OSL", "2026-05-24", "K7-P2"}
+
+
+def test_a_reply_takes_nothing_that_was_said() -> None:
+    seen = history(Message(role="user", text="K7-P2"), result('{"ref": "K7-P2", "n": 45}'))
+    replied = seen.replied(Message(role="assistant", text="K7-P2 has 45."))
+    assert [taken.value for taken in replied] == ["45"]
 
 
 def test_cost_and_price_are_pooled_over_calls() -> None:

@@ -529,3 +529,20 @@ def test_without_numpy_an_embedder_names_the_extra() -> None:
 @pytest.mark.req("index:hybrid")
 def test_the_bytes_of_a_vector_are_half_floats() -> None:
     assert encode([0.5, -1.0]) == b"\x00\x38\x00\xbc"
+
+
+@pytest.mark.req("index:hybrid")
+def test_a_search_finds_by_meaning_too_and_by_words_when_the_embedder_fails(
+    opened: Opener,
+) -> None:
+    space = opened(FakeEmbedder(synonyms={"car": "vehicl"})).namespace(*PATH)
+    space.save("Ann sold her old vehicle.", memory_id="sale")
+    space.save("The car park is closed.", memory_id="park")
+    space.save_many([{"content": f"Parcel {n} left the harbour."} for n in range(8)])
+    hits = space.search("car")
+    assert {hit.memory_id for hit in hits} == {"sale", "park"}
+    assert all(0 < hit.score < 1 for hit in hits)
+    assert [hit.score for hit in hits] == sorted((h.score for h in hits), reverse=True)
+    failing = opened(Failing()).namespace(*PATH)
+    failing.save("The car park is closed.", memory_id="park2")
+    assert "park2" in {hit.memory_id for hit in failing.search("car")}

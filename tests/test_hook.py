@@ -54,7 +54,7 @@ def bash(stdout: str, **fields: Any) -> dict[str, Any]:
 def test_a_long_result_becomes_a_receipt_in_the_tools_own_shape(memory: Memory, ask: Ask) -> None:
     ask("SessionStart", source="startup")
     updated = ask("PostToolUse", **bash(LINES, stderr="warning"))["updatedToolOutput"]
-    assert updated["stdout"].startswith("[memo:1] save (tool_result) +")
+    assert updated["stdout"].startswith("[memo:1] save +")
     assert len(updated["stdout"]) < len(LINES) / 2
     assert {**updated, "stdout": ""} == {**bash("", stderr="warning")["tool_response"]}
     space = memory.namespace(*project_namespace(FOLDER))

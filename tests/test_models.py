@@ -15,7 +15,13 @@ import pytest
 
 from zero_mem.errors import EmbedderUnavailable, InvalidInput, MissingExtra
 from zero_mem.models import Embedder, embedder_named
-from zero_mem.models.endpoint import BATCH, RETRIES, EndpointEmbedder
+from zero_mem.models.endpoint import (
+    BATCH,
+    KEY_VARIABLES,
+    RETRIES,
+    Endpoint,
+    EndpointEmbedder,
+)
 from zero_mem.models.fake import FakeEmbedder
 
 Answer = Callable[[dict[str, Any]], tuple[int, bytes]]
@@ -177,8 +183,8 @@ def test_a_key_of_the_environment_crosses_no_network_in_the_clear(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ZERO_MEM_EMBEDDER_KEY", "sk-environment")
-    clear = EndpointEmbedder("http://models.example/v1", model="m", dimension=2)
-    secure = EndpointEmbedder("https://models.example/v1", model="m", dimension=2)
+    clear = Endpoint("http://models.example/v1", model="m", variables=KEY_VARIABLES)
+    secure = Endpoint("https://models.example/v1", model="m", variables=KEY_VARIABLES)
     assert "Authorization" not in clear._headers()
     assert secure._headers()["Authorization"] == "Bearer sk-environment"
 
@@ -202,7 +208,8 @@ def test_a_busy_server_is_asked_again_a_few_times(serve: Callable[..., Server]) 
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        ((200, b"<html>"), "not a list of embeddings"),
+        ((200, b"<html>"), "no JSON"),
+        ((200, b"[]"), "not a list of embeddings"),
         ((200, b'{"data": [{"index": 0}]}'), "not a list of embeddings"),
         ((200, b'{"data": [{"index": 0, "embedding": ["x"]}]}'), "not a list of embeddings"),
         ((200, b'{"data": []}'), "0 vectors for 1 texts"),

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zero_mem import Memory, ZeroMemRuntime
+from zero_mem.conversation.candidates import shown_filters
 from zero_mem.errors import InvalidInput, NotFound, RequiredMemoryMissing
 from zero_mem.handles import find
 from zero_mem.policy.cost_review import Call
-from zero_mem.prompts import shown_filters
 from zero_mem.space import Namespace
 from zero_mem.testing.fakes import FakeClock
 from zero_mem.text.tokens import tokenizer
@@ -536,9 +536,9 @@ def test_two_runtimes_on_one_conversation_lose_no_block(
     meanwhile: list[Chat] = []
     monkeypatch.setattr(
         space,
-        "decide",
+        "decide_many",
         before_the_first(
-            space.decide, lambda: meanwhile.append(other.build_prompt(HI, require=["y"]))
+            space.decide_many, lambda: meanwhile.append(other.build_prompt(HI, require=["y"]))
         ),
     )
     runtime = ZeroMemRuntime(space)
@@ -568,7 +568,8 @@ def test_what_ends_while_its_block_is_stored_stops_no_prompt(
 ) -> None:
     space.save("a", memory_id="x")
     end = getattr(space, ending)
-    monkeypatch.setattr(space, "hold", before_the_first(space.hold, lambda: end("x")))
+    ended = before_the_first(space.decide_many, lambda: end("x"))
+    monkeypatch.setattr(space, "decide_many", ended)
     prompt = runtime.build_prompt(HI, require=["x"])
     assert prompt == runtime.build_prompt(HI)
     assert ("[memo:x] purged" if ending == "purge" else "[memo:x] note: a") in blocks(prompt)[0]

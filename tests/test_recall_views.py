@@ -11,9 +11,13 @@ import pytest
 
 from zero_mem import Memory
 from zero_mem.errors import InvalidInput
+from zero_mem.index.units import Unit
 from zero_mem.recall import corpora as corpora_module
-from zero_mem.recall.configuration import DEFAULT
+from zero_mem.recall.configuration import DEFAULT, PAPER, Configuration
+from zero_mem.recall.corpus import Corpus
+from zero_mem.recall.pipeline import rank
 from zero_mem.space import Namespace
+from zero_mem.text.segment import content_terms
 from zero_mem.types import Recall
 
 DAY = datetime(2024, 3, 4, 9, tzinfo=UTC)
@@ -322,3 +326,46 @@ def test_two_runs_give_the_same(talks: Namespace) -> None:
     query = "What did Ben say about photographs last month?"
     first, second = (talks.recall(query, explain=True, asked_at=DAY) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.req("index:any-text", "recall:dual-view")
+def test_a_question_of_emoji_or_of_stop_words_finds_what_holds_them(space: Namespace) -> None:
+    space.save("We won 🏆 today.", memory_id="won")
+    space.save("to be or not to be", memory_id="play")
+    space.save("Nothing else.", memory_id="other")
+    assert ids(space.recall("🏆")) == ["won"]
+    assert ids(space.recall("to be or not")) == ["play"]
+
+
+@pytest.mark.req("index:any-text", "recall:dual-view", "index:languages")
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(f"w{n}" for n in range(9000)) + " lighthouse",
+        "灯塔旁边的老房子" * 6250,
+        "In May, after the trip to Rome, before the wedding, " * 1000 + "lighthouse",
+        "A" * 50_000 + " lighthouse",
+        "@" * 50_000 + " lighthouse",
+    ],
+    ids=["words", "Chinese", "phrases", "one word", "signs"],
+)
+def test_a_question_of_50_000_characters_is_answered(talks: Namespace, text: str) -> None:
+    talks.save("灯塔旁边有一座老房子。", memory_id="zh")
+    assert len(text) >= 50_000
+    found = ids(talks.recall(text, asked_at=DAY + timedelta(days=50)))
+    assert found
+    assert (found[0] == "zh") == ("灯塔" in text)
+
+
+@pytest.mark.req("index:any-text", "recall:dual-view")
+@pytest.mark.parametrize("config", [DEFAULT, PAPER], ids=["default", "paper"])
+def test_units_without_a_time_are_ranked_by_the_rest(config: Configuration) -> None:
+    texts = ("Ann paid the rent in May.", "Ben fed the cat.", "Ann paid for the boat.")
+    units = [
+        Unit(position=n, terms=tuple(content_terms(text)), text=text, session="s", speaker="Ann")
+        for n, text in enumerate(texts)
+    ]
+    question = "What did Ann pay yesterday, after the trip, for the boat?"
+    order = list(rank(Corpus(units), question, config=config, asked_at=DAY).order())
+    assert order[0] == 2
+    assert list(rank(Corpus([]), question, config=config).order()) == []

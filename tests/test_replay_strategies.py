@@ -22,6 +22,7 @@ from zero_mem.replay.strategies import (
     SlidingWindow,
     Strategy,
     ZeroMem,
+    ZeroMemTail,
 )
 
 pytestmark = pytest.mark.req("ledger:compare")
@@ -35,6 +36,7 @@ EVERY: tuple[Strategy, ...] = (
     NextCallFolding(),
     ReceiptsOnly(),
     ZeroMem(share=0.25),
+    ZeroMemTail(share=0.25),
 )
 APPEND_ONLY = [s for s in EVERY if s.name in {"full", "receipts", "zero_mem"}]
 
@@ -196,6 +198,17 @@ def test_zero_mem_keeps_short_results_and_gives_each_memory_token_a_reason() -> 
         assert entry.receipt in entry.message.text
         assert all(span.reason for span in entry.spans)
         assert len(entry.message.text) < len(orders(12))
+
+
+@pytest.mark.req("controller:offload")
+def test_a_tail_stands_at_the_end_and_in_no_later_prompt() -> None:
+    made = prompts(ZeroMemTail(share=0.25), refund_run())
+    blocks = [prompt[-1] for prompt in made if prompt[-1].origin == INJECTED]
+    assert blocks
+    for prompt in made:
+        assert all(entry.origin != INJECTED for entry in prompt[:-1])
+    for block in blocks:
+        assert all(made[-1][span.origin].message.role == "tool" for span in block.spans)
 
 
 @pytest.mark.parametrize("strategy", EVERY, ids=by_name)

@@ -11,6 +11,7 @@ ZeroMemError
 │   └── StoreCorrupt        the file is not a store, or is damaged
 ├── MigrationNeeded         the store was written by a newer version
 ├── EmbedderUnavailable     an embedder fails, is too slow, or gives no vectors
+├── EndpointUnavailable     a model's endpoint can't be reached, or gives no answer of use
 └── MissingExtra            an optional package is not installed
 """
 
@@ -59,6 +60,14 @@ class MigrationNeeded(ZeroMemError):
 
 class EmbedderUnavailable(ZeroMemError):
     """The embedder failed or did not answer in time; recall goes on without it."""
+
+
+class EndpointUnavailable(ZeroMemError):
+    """The endpoint of a model can't be reached or gave no answer of use; `status` is its HTTP's."""
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class MissingExtra(ZeroMemError, ImportError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 from zero_mem.errors import InvalidInput
-from zero_mem.text.fence import HANDLE_OPENING
+from zero_mem.text.fence import HANDLE_OPENING, unescaped_at
 from zero_mem.text.fence import escape_handles as escape
 from zero_mem.text.fence import unescape_handles as unescape
 
@@ -27,7 +27,9 @@ __all__ = [
     "find",
     "parse_whole",
     "render",
+    "undecided",
     "unescape",
+    "unescaped_at",
 ]
 
 MAX_ID_LENGTH = 64
@@ -40,6 +42,11 @@ _HANDLE = re.compile(
     rf"{re.escape(HANDLE_OPENING)}({_ID})(?:((?:,{_ID})++)|\#({_FRAGMENT}))?\]", re.VERBOSE
 )
 _MEMORY_ID = re.compile(_ID)
+# All that could still become a handle, or text that was escaped because it looks like one.
+_BEGUN = re.compile(
+    rf"\[(?:m(?:e(?:mo?)?)?|memo:(?:{_ID}(?:(?:,{_ID})*+,?|\#{_FRAGMENT}(?:%[0-9A-Fa-f]?)?))?)?"
+)
+_ESCAPED_BEGUN = re.compile(r"\[\\+(?:m(?:e(?:mo?)?)?)?", re.IGNORECASE)
 _POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*+)*+")
 _LETTERS_KEPT_IN_FRAGMENTS = "/?:@!$&'()*+;=.~-_"
 
@@ -111,6 +118,22 @@ def parse_whole(text: str) -> Handle | None:
     """Parse a text that is one handle and nothing else, or give None."""
     match = _HANDLE.fullmatch(text)
     return None if match is None else _handle(match)
+
+
+def undecided(text: str) -> int:
+    """Find where the end of a text may be the beginning of a handle, of which more is to come.
+
+    What comes before is settled: `find` and `unescape` see in it and in the rest what they see
+    in the whole.
+
+    Returns:
+        The index of that beginning; the text's length where nothing is in doubt.
+    """
+    start = text.rfind("[")
+    if start < 0:
+        return len(text)
+    begun = _BEGUN.fullmatch(text, start) or _ESCAPED_BEGUN.fullmatch(text, start)
+    return len(text) if begun is None else start
 
 
 def _handle(match: re.Match[str]) -> Handle | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path as FilePath
+from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,7 +23,9 @@ from zero_mem.errors import (
     MissingExtra,
     NotAllowed,
     StoreUnavailable,
+    ZeroMemError,
 )
+from zero_mem.metrics import Metrics, Snapshot
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
@@ -39,12 +42,17 @@ if TYPE_CHECKING:
     from zero_mem.backup import BackupReport, Verification
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
+    from zero_mem.models.date_parsers import DateParser
     from zero_mem.models.embedder import Embedder
     from zero_mem.recall.corpora import Corpora
     from zero_mem.storage.sealed import Encryption
+    from zero_mem.text.entities import EntityExtractor
 
 Clock: TypeAlias = Callable[[], datetime]
 FileName: TypeAlias = str | os.PathLike[str]
+
+SWEPT = "swept"
+"""The note of when the whole store was last swept."""
 
 URL_VARIABLE = "ZERO_MEM_URL"
 """The environment variable that names the store where no URL is given."""
@@ -66,6 +74,22 @@ class Stats:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Whether a store answers: `ready` to serve, and if not, the `problem`.
+
+    `seconds` is how long it took to answer; `queued` writes wait to be applied,
+    `queue_failures` could not be; `scrub_pending` says that purged bytes may still be there.
+    """
+
+    ready: bool
+    problem: str = ""
+    seconds: float = 0.0
+    queued: int = 0
+    queue_failures: int = 0
+    scrub_pending: bool = False
+
+
 class Memory:
     """A store of memories; reads and writes go through its namespaces.
 
@@ -82,6 +106,8 @@ class Memory:
         embedder: Embedder | str | None = None,
         patience: float = 5.0,
         redaction: Redaction | None = None,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> None:
         self._storage = storage
         self._clock = clock or _utc_now
@@ -91,8 +117,11 @@ class Memory:
         self._patience = patience
         self._redaction = redaction or Redaction()
         self.redactors = Redactors(self._redaction)
+        self.metrics = Metrics()
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
+        self._extractor = _extractor(extractor)
+        self._date_parser = _date_parser(date_parser)
         self.queued = QueuedWrites(self)
 
     @classmethod
@@ -110,6 +139,8 @@ class Memory:
         redaction: Redaction | None = None,
         encryption: Encryption | None = None,
         credential: str | None = None,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> Memory:
         """Open a store, making it where there is none.
 
@@ -128,10 +159,14 @@ class Memory:
                 masked. A namespace may set more (`Namespace.configure`).
             encryption: Encrypts every value on its way into the store; see `Encryption`.
             credential: An API key of the store; only what it grants can be reached then.
+            extractor: Finds names beside those that the rules find: an `EntityExtractor`, or
+                "jieba", "spacy" or "spacy:MODEL".
+            date_parser: Reads time phrases that the rules do not know: a `DateParser`, or
+                "dateparser".
 
         Raises:
-            InvalidInput: The URL names no store this version knows, or the name no embedder.
-            MissingExtra: What the embedder needs is not installed.
+            InvalidInput: The URL names no store this version knows, or a name stands for nothing.
+            MissingExtra: What the embedder or the extractor needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
             NotAllowed: The store is encrypted and no key was given, or the other way round; or
                 the credential is not valid.
@@ -149,6 +184,8 @@ class Memory:
             embedder=embedder,
             patience=patience,
             redaction=redaction,
+            extractor=extractor,
+            date_parser=date_parser,
         )
         return memory if credential is None else memory._guard(credential, closes=True)
 
@@ -180,8 +217,10 @@ class Memory:
         """What recall keeps of namespaces between reads."""
         # What ranks is loaded on first use.
         from zero_mem.recall import corpora
+        from zero_mem.text.entities import RuleEntities
 
-        return corpora.Corpora()
+        extractor = RuleEntities(self._extractor)
+        return corpora.Corpora(extractor=extractor, date_parser=self._date_parser)
 
     @property
     def storage(self) -> Storage:
@@ -228,6 +267,8 @@ class Memory:
             embedder=self._embedder,
             patience=self._patience,
             redaction=self._redaction,
+            extractor=self._extractor,
+            date_parser=self._date_parser,
         )
 
     def now(self) -> datetime:
@@ -265,6 +306,10 @@ class Memory:
             self.namespace(*path).expire(action=action, dry_run=dry_run)
             for path in self.subtree().namespaces()
         ]
+        if not dry_run:
+            # Who came with a key sweeps what is theirs; only a sweep of all is noted.
+            with contextlib.suppress(NotAllowed):
+                self._storage.keep_note(SWEPT, self.now().isoformat())
         return SweepReport(
             swept=tuple(swept for report in reports for swept in report.swept),
             tasks=tuple(task for report in reports for task in report.tasks),
@@ -294,6 +339,27 @@ class Memory:
             by_form=dict(sorted(forms.items())),
             journal=sum(row.sequence for row in rows),
             bytes=self._storage.size(),
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Read what this process did with the store, as counters."""
+        queued = self.queued
+        return self.metrics.snapshot(queued=queued.depth, queue_failures=len(queued.failures))
+
+    def health(self) -> Health:
+        """Ask the store whether it answers, and what waits to be done; nothing is written."""
+        begun = perf_counter()
+        try:
+            with self.transaction() as transaction:
+                transaction.namespaces(("health",))
+        except ZeroMemError as error:
+            return Health(ready=False, problem=f"{type(error).__name__}: {error}")
+        return Health(
+            ready=True,
+            seconds=perf_counter() - begun,
+            queued=self.queued.depth,
+            queue_failures=len(self.queued.failures),
+            scrub_pending=self._storage.scrub_pending(),
         )
 
     def reindex(
@@ -394,6 +460,22 @@ def _dense(memory: Memory, embedder: Embedder | str, patience: float) -> DenseIn
 
     chosen = embedder_named(embedder) if isinstance(embedder, str) else embedder
     return DenseIndex(memory, chosen, patience=patience)
+
+
+def _extractor(extractor: EntityExtractor | str | None) -> EntityExtractor | None:
+    if not isinstance(extractor, str):
+        return extractor
+    from zero_mem.models.extractors import extractor_named
+
+    return extractor_named(extractor)
+
+
+def _date_parser(parser: DateParser | str | None) -> DateParser | None:
+    if not isinstance(parser, str):
+        return parser
+    from zero_mem.models.date_parsers import date_parser_named
+
+    return date_parser_named(parser)
 
 
 def default_path() -> FilePath:

@@ -52,6 +52,12 @@ class QueuedWrites:
         self._promised: dict[_Name, str] = {}
         self._waiting: Counter[_Name] = Counter()
 
+    @property
+    def depth(self) -> int:
+        """The number of accepted writes that are still to be applied."""
+        queue = self._own()
+        return 0 if queue is None else queue.depth
+
     def _own(self) -> WriteQueue | None:
         """Give this process's queue; a forked child has neither the parent's writes nor its ids."""
         if self._queue is not None and not self._queue.is_here():

@@ -6,10 +6,13 @@ import inspect as inspection
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from zero_mem import prompts
+from zero_mem.conversation.injection import Injections, Wanted
+from zero_mem.conversation.persisted import Persisted
+from zero_mem.conversation.wording import Wording
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_json, name_of
@@ -18,7 +21,6 @@ from zero_mem.policy.cost_review import Call, Exposure, KindReview, Run, review_
 from zero_mem.prompts import Block, Chat, Placed, Prompt, Span
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count
 from zero_mem.space import Namespace
-from zero_mem.text.fence import fence
 from zero_mem.types import Blob, Body, Json, MemoryReceipt, Source
 
 MemoryIdOf: TypeAlias = Callable[[str, Any, Any], str | int | None]
@@ -112,6 +114,8 @@ class ZeroMemRuntime:
         self.space = space
         self.conversation = conversation
         self._memory_id_of = memory_id_of
+        self._persisted = Persisted(space, conversation)
+        self._injections = Injections(space, self._persisted)
 
     # Hooks
 
@@ -294,31 +298,17 @@ class ZeroMemRuntime:
             RequiredMemoryMissing: A required or pinned memory can't be shown.
         """
         given = prompts.check_messages(messages)
-        identities = _identities(require)
-        tokens = check_count(budget, "budget") - self.space.memory.tokenizer.count(fence([""]))
+        wanted = Wanted(require=_identities(require), budget=check_count(budget, "budget"))
         self.space.memory.flush()
-        prompt = self._settled(given, identities, tokens)
+        self._persisted.refresh()
+        prompt = self._injections.settled(given, wanted)
         self._store_turn(prompt)
-        return prompts.messages_of(self.space, prompt)
-
-    def _settled(self, given: Sequence[Chat], require: Sequence[str], budget: int) -> Prompt:
-        """Append what is missing; where another runtime appended meanwhile, look again."""
-        tokenizer = self.space.memory.tokenizer
-        while True:
-            blocks = prompts.blocks_of(self.space, self.conversation)
-            prompt = prompts.arrange(self.space, given, blocks)
-            chosen = prompts.choose(self.space, prompt.placed, require, budget, tokenizer)
-            if not chosen:
-                return prompt
-            block = prompts.next_block(prompt, blocks, chosen)
-            if prompts.store_block(self.space, self.conversation, block):
-                self.space.mark_used([shown.memory_id for shown in chosen])
-                return prompt.with_block(block)
+        return self._injections.messages(prompt)
 
     def _store_turn(self, prompt: Prompt) -> None:
         fields = {
             "messages": len(prompt.host),
-            "digest": prompt.digests[-1],
+            "digest": prompt.digests[len(prompt.host)],
             "blocks": [[placed.block.number, placed.place] for placed in prompt.placed],
         }
         number, value = len(self.space.decisions(self._turns_scope)), json.dumps(fields)
@@ -343,17 +333,18 @@ class ZeroMemRuntime:
         if value is None:
             raise NotFound(f"conversation {self.conversation!r} has no turn {turn}")
         sent = _turn(value)
-        blocks = prompts.blocks_of(self.space, self.conversation)
-        given = prompts.arrange(self.space, prompts.check_messages(messages), blocks)
-        if sent.digest not in given.digests[sent.messages : sent.messages + 1]:
+        self._persisted.refresh()
+        given = self._injections.arranged(prompts.check_messages(messages))
+        if sent.messages >= len(given.digests) or given.digests[sent.messages] != sent.digest:
             raise InvalidInput(f"these are not the messages of turn {turn}")
-        numbered = {block.number: block for block in blocks}
-        prompt = Prompt(
+        numbered = {block.number: block for block in self._injections.blocks()}
+        prompt = replace(
+            given,
             host=given.host[: sent.messages],
-            digests=given.digests[: sent.messages + 1],
+            indices=given.indices[: sent.messages],
             placed=tuple(Placed(block=numbered[n], place=place) for n, place in sent.blocks),
         )
-        return prompts.spans_of(self.space, prompt, self.space.memory.tokenizer)
+        return self._injections.spans(prompt)
 
     def review_cost(self, calls: Sequence[Call]) -> list[KindReview]:
         """Review what the prompts of this conversation showed, and whether it was used.
@@ -363,12 +354,13 @@ class ZeroMemRuntime:
         """
         stored = self.space.decisions(self._turns_scope).values()
         turns = [_turn(value) for value in stored if value is not None][: len(calls)]
-        blocks = prompts.blocks_of(self.space, self.conversation)
+        self._persisted.refresh()
+        blocks = self._injections.blocks()
         starts = _beginnings(turns)
         runs = [
             Run(
                 calls=tuple(calls[start:stop]),
-                exposures=tuple(_exposures(self.space, blocks, turns[start:stop])),
+                exposures=tuple(_exposures(self._injections.wording, blocks, turns[start:stop])),
             )
             for start, stop in zip(starts, [*starts[1:], len(calls)], strict=True)
         ]
@@ -402,17 +394,16 @@ def _beginnings(turns: Sequence[_Turn]) -> list[int]:
 
 
 def _exposures(
-    space: Namespace, blocks: Iterable[Block], turns: Sequence[_Turn]
+    wording: Wording, blocks: Iterable[Block], turns: Sequence[_Turn]
 ) -> Iterator[Exposure]:
     """Give what the blocks of some turns showed, each from the first turn that had it."""
     first_turns: dict[int, int] = {}
     for at, turn in enumerate(turns):
         for number in turn.numbers:
             first_turns.setdefault(number, at)
-    versions = prompts.Versions(space)
     carried = [block for block in blocks if block.number in first_turns]
     for number, shown in ((block.number, shown) for block in carried for shown in block.shown):
-        record = versions.record(shown)
+        record = wording.record(shown)
         if record is not None:
             yield Exposure(
                 memory_id=record.memory_id,

@@ -17,9 +17,11 @@ from zero_mem.aio.views.subtree import AsyncSubtree
 from zero_mem.aio.views.writes import AsyncWrites
 from zero_mem.errors import NotAllowed
 from zero_mem.memory import Clock, Memory
+from zero_mem.models.date_parsers import DateParser
 from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
 from zero_mem.redaction import Redaction
+from zero_mem.text.entities import EntityExtractor
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
 
@@ -87,6 +89,8 @@ class AsyncMemory(AsyncOperations):
         redaction: Redaction | None = None,
         encryption: Encryption | None = None,
         credential: str | None = None,
+        extractor: EntityExtractor | str | None = None,
+        date_parser: DateParser | str | None = None,
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
@@ -102,6 +106,8 @@ class AsyncMemory(AsyncOperations):
             redaction: As for `Memory.open`.
             encryption: As for `Memory.open`.
             credential: As for `Memory.open`.
+            extractor: As for `Memory.open`.
+            date_parser: As for `Memory.open`.
         """
         memory = cls.__new__(cls)
         memory._begin(
@@ -117,6 +123,8 @@ class AsyncMemory(AsyncOperations):
                 redaction=redaction,
                 encryption=encryption,
                 credential=credential,
+                extractor=extractor,
+                date_parser=date_parser,
             )
         )
         return memory

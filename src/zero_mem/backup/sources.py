@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zero_mem.backup import archive
 from zero_mem.backup.dumping import Line, dump
 from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
-from zero_mem.storage.base import LINEAGE, SEALED
+from zero_mem.storage.base import LINEAGE, SEALED, Lineage
 from zero_mem.storage.codec import encode_path
 from zero_mem.types import Path
 
@@ -113,9 +113,20 @@ class Survey:
         notes = dict(self.notes)
         for path, sequence in self.sequences.items():
             name = f"{LINEAGE}{encode_path(path)}"
-            earlier = [pair for pair in json.loads(notes.get(name, "[]")) if pair[1] < sequence]
-            notes[name] = json.dumps([*earlier, [self.origin, sequence]])
+            before = json.loads(notes.get(name, "[]"))
+            notes[name] = json.dumps(_lives([*before, (self.origin, sequence)], sequence))
         return notes
+
+
+def _lives(lineage: Lineage, until: int) -> Lineage:
+    """Keep of a lineage what wrote some entry up to a sequence."""
+    kept: list[tuple[str, int]] = []
+    written = 0
+    for origin, last in lineage:
+        if min(last, until) > written:
+            written = min(last, until)
+            kept.append((origin, written))
+    return kept
 
 
 def survey(archives: Iterable[Iterable[Line]], until: int | None) -> Survey:

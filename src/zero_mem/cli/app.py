@@ -8,8 +8,10 @@ import typer
 
 from zero_mem.cli import (
     backing,
+    benching,
     demo,
     encrypting,
+    examining,
     exchanging,
     explaining,
     failures,
@@ -18,6 +20,7 @@ from zero_mem.cli import (
     indexing,
     journal,
     keys,
+    proxying,
     reading,
     replaying,
     syncing,
@@ -31,9 +34,10 @@ Memory for LLM agents that stays out of the prompt.
 
 Every command works on one store: --store, or ZERO_MEM_URL, or else the file memory.db in
 ~/.local/share/zero-mem ($XDG_DATA_HOME/zero-mem where that is set). Most work on one namespace in
-it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, sync, configure and
-replay make a store where there is none. With --json a result is one line of JSON on stdout, and an
-error one line on stderr. For an ID you can give its handle or its receipt, such as "[memo:7] save".
+it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, sync, configure,
+replay and proxy make a store where there is none. With --json a result is one line of JSON on
+stdout, and an error one line on stderr. For an ID you can give its handle or its receipt, such as
+"[memo:7] save".
 """
 
 app = typer.Typer(
@@ -57,9 +61,12 @@ for group in (
     syncing,
     backing,
     replaying,
+    proxying,
+    benching,
     hooking,
     encrypting,
     keys,
+    examining,
     demo,
 ):
     app.add_typer(group.app)

@@ -20,6 +20,7 @@ from zero_mem.errors import (
 
 NOTHING: Final = 1
 USAGE: Final = 2
+UNHEALTHY: Final = 8
 INTERRUPTED: Final = 130
 
 
@@ -33,9 +34,10 @@ EXIT_CODES: Final = {
     2: "the input or an option is wrong, or an extra is not installed",
     3: "conflict: another write came first, or an id or key is taken",
     4: "not allowed, or a limit is reached",
-    5: "the store is not there, can't be opened, is damaged, or is of a newer version",
+    5: "the store is not there, can't be opened, is damaged, or newer; or a model can't be reached",
     6: "the output can't be written: the disk is full, or stdout is closed",
     7: "done, but for input that can't be read",
+    8: "`doctor` found something bad",
     130: "interrupted",
     141: "whoever read the output has gone, as after `| head -1`; nothing is said",
 }

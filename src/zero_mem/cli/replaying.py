@@ -37,7 +37,7 @@ app = typer.Typer()
 
 STRATEGIES: Final = (
     "full", "window", "summary", "external_state", "late_clearing", "folding", "receipts",
-    "zero_mem",
+    "zero_mem", "zero_mem_tail",
 )  # fmt: skip
 """What `--strategy` takes; named here so that no other command loads the replay for its help."""
 

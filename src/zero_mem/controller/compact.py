@@ -39,6 +39,7 @@ from zero_mem.errors import InvalidInput
 
 JsonPath: TypeAlias = tuple[str | int, ...]
 
+LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
 DEEPEST: Final = 100  # levels; deeper values are refused rather than risk the stack
 
 
@@ -61,6 +62,16 @@ def parse(text: str) -> Any:
         )
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def as_json(text: str) -> Any:
+    """Parse a result that is a JSON object or array, or give None."""
+    if len(text) > LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return parse(text)
+    except ValueError:
+        return None
 
 
 def encode(value: Any, *, totals: Mapping[JsonPath, int] | None = None) -> str:

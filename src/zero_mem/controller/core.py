@@ -20,13 +20,13 @@ decided as if nothing had happened.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem import handles
 from zero_mem.controller import lines
-from zero_mem.controller.compact import encode, parse
+from zero_mem.controller.compact import as_json, encode
 from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.extract import extract
 from zero_mem.controller.interest import Interest
@@ -36,18 +36,19 @@ from zero_mem.text.tokens import Tokenizer
 
 Kind: TypeAlias = Literal["verbatim", "compact", "extract"]
 
-RECEIPT_KIND: Final = "tool_result"
 MAX_VERBATIM: Final = 20  # tokens; below about twice a receipt an extract saves nothing
 MAX_EXTRACT: Final = 4000  # tokens
-_LONGEST_JSON: Final = 4_000_000  # characters; a longer result is handled as text
 
-_THRESHOLD: Final = (0.134, 0.15, 9.5)  # of merit: at this share, and how it falls with it
-_SMOOTHING: Final = 3000  # tokens; how long the accounts of a young run are not trusted
-_HORIZON: Final = 2  # calls ahead that the accounts assume for what stands now
+_WORTH_PASSING: Final = 150  # tokens of a whole result; a handle of it costs 7
+
+_THRESHOLD: Final = (0.138, 0.15, 8.8)  # of merit: at this share, and how it falls with it
+_SMOOTHING: Final = 2000  # tokens; how long the accounts of a young run are not trusted
+_HORIZON: Final = 1.5  # calls ahead that the accounts assume for what stands now
 _WIDEST: Final = 5.0  # the threshold moves by at most this factor
 _RESERVE: Final = 1500  # tokens that a column is expected to grow by, for the hard limit
 _SLACK: Final = 1.3
 _TEXT_RESERVE: Final = 1000
+_TEXT_SMOOTHING: Final = 3000
 _TEXT_RECEIPTS: Final = 0.04  # of the column; what receipts alone take in runs of text
 _TEXT_GAIN: Final = 1.2  # the lines that are worth it rarely fill their part
 _TEXT_POWER: Final = 0.6  # a text of n tokens gets a part that grows as n ** this
@@ -67,7 +68,8 @@ class Span:
 class Insertion:
     """What stands in the place of a tool result.
 
-    `receipt` is the receipt line within `text`, empty where there is none. `left_out` is
+    `receipt` begins the first line of `text`, which is no part of the result; it is empty where
+    there is none: results that are short stand alone. `left_out` is
     the number of values (of JSON) or lines (of text) that are not shown. `tokens` counts
     `text`, `original` the result.
     """
@@ -80,6 +82,11 @@ class Insertion:
     spans: tuple[Span, ...]
     tokens: int
     original: int
+
+
+def receipt_line(memory_id: str) -> str:
+    """Write the receipt of a saved tool result in its shortest form, without a preview."""
+    return f"{handles.render(memory_id)} save"
 
 
 class Offloader:
@@ -114,8 +121,6 @@ class Offloader:
         self._exempt = frozenset(exempt)
         self._accounts = _Accounts(share)
         self._interest = Interest()
-        self._speech: dict[str, float] = {}
-        self._known: set[str] = set()
 
     def observe(self, message: Message) -> None:
         """Take the next message, one that is not a tool result."""
@@ -124,11 +129,6 @@ class Offloader:
         if message.role == "assistant":
             self._accounts.call()
         self._interest.hear(message)
-        said = " ".join((message.text, *(call.arguments for call in message.calls)))
-        self._speech = _faded(self._speech)
-        for word in set(lines.words(said)):
-            self._speech[word] = self._speech.get(word, 0.0) + 1.0
-        self._known |= lines.names(said)
 
     def insert(self, message: Message, memory_id: str) -> Insertion:
         """Decide what stands in the place of a tool result, and count it in.
@@ -137,7 +137,7 @@ class Offloader:
             message: the result; parts that are not text are not looked at.
             memory_id: the memory that holds it whole.
         """
-        value = _json(message.text)
+        value = as_json(message.text)
         insertion = self._decide(message, memory_id, value)
         self._account(message.text, value, insertion.text, insertion.original, insertion.tokens)
         return insertion
@@ -145,13 +145,11 @@ class Offloader:
     def adopt(self, message: Message, text: str) -> None:
         """Count in a result whose insertion was decided before, by the text then inserted."""
         original = self._count(message.text)
-        self._account(message.text, _json(message.text), text, original, self._count(text))
+        self._account(message.text, as_json(message.text), text, original, self._count(text))
 
     def _account(self, raw: str, value: Any, text: str, original: int, tokens: int) -> None:
         self._accounts.result(original, tokens)
-        if value is not None:
-            self._interest.show(value, text)
-        self._known |= lines.names(text)
+        self._interest.show(value, text)
 
     def _decide(self, message: Message, memory_id: str, value: Any) -> Insertion:
         original = self._count(message.text)
@@ -163,9 +161,25 @@ class Offloader:
         limit = min(limit, self._max_extract)
         whole = plain if value is None else self._compact(plain, value)
         part = self._part(message.text, value, memory_id, original, limit)
-        if value is None and whole.tokens <= limit:
+        if whole.tokens <= (part.tokens if value is not None else max(limit, part.tokens)):
+            return self._passable(whole)
+        return part
+
+    def _passable(self, whole: Insertion) -> Insertion:
+        """Give a whole result its receipt where passing it by handle is worth a line."""
+        if whole.tokens < _WORTH_PASSING:
             return whole
-        return whole if whole.tokens <= part.tokens else part
+        receipt = receipt_line(whole.memory_id)
+        head = Span(start=0, end=len(receipt), reason="receipt")
+        (body,) = whole.spans
+        text = f"{receipt}\n{whole.text}"
+        return replace(
+            whole,
+            text=text,
+            receipt=receipt,
+            spans=(head, replace(body, start=head.end, end=len(text))),
+            tokens=self._count(text),
+        )
 
     def _verbatim(self, message: Message, memory_id: str, original: int) -> Insertion:
         text = message.text if message.tool in self._exempt else handles.escape(message.text)
@@ -200,7 +214,7 @@ class Offloader:
         )
 
     def _part(self, raw: str, value: Any, memory_id: str, original: int, limit: int) -> Insertion:
-        receipt = f"{handles.render(memory_id)} save ({RECEIPT_KIND})"
+        receipt = receipt_line(memory_id)
         room = limit - self._count(receipt) - 4
         if value is None:
             pieces, left_out = self._text_part(raw, room)
@@ -236,15 +250,13 @@ class Offloader:
 
     def _text_part(self, raw: str, room: int) -> tuple[list[tuple[str, str]], int]:
         found = lines.extract_lines(
-            raw, speech=self._speech, known=self._known, count=self._count, limit=room
+            raw,
+            speech=self._interest.speech,
+            known=self._interest.names,
+            count=self._count,
+            limit=room,
         )
-        pieces, expected = [], 1
-        for line in found.lines:
-            if line.number != expected:
-                pieces.append((f"@{line.number}", "where the next line stands"))
-            pieces.append((handles.escape(line.text), line.reason))
-            expected = line.number + 1
-        return pieces, found.left_out
+        return list(lines.numbered(found.lines)), found.left_out
 
 
 @dataclass(slots=True)
@@ -288,24 +300,10 @@ class _Accounts:
         sizes = self.sizes + _power(original)
         part = _TEXT_GAIN * max(0.0, self.share - _TEXT_RECEIPTS)
         scale = part * (self.full + original + _TEXT_RESERVE) / sizes
-        room = self.share * (self.full + _SMOOTHING) / (self.sent + self.share * _SMOOTHING)
+        smoothing = self.share * _TEXT_SMOOTHING
+        room = (self.share * self.full + smoothing) / (self.sent + smoothing)
         return int(scale * _power(original) * min(_WIDEST, room) ** _TEXT_STEER)
 
 
 def _power(tokens: int) -> float:
     return math.pow(tokens, _TEXT_POWER)
-
-
-def _json(text: str) -> Any:
-    """Parse a result that is a JSON object or array, or give None."""
-    if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        return parse(text)
-    except ValueError:
-        return None
-
-
-def _faded(speech: Mapping[str, float]) -> dict[str, float]:
-    """Let what was said weigh less with each message, and forget it in the end."""
-    return {word: weight * 0.8 for word, weight in speech.items() if weight > 0.1}

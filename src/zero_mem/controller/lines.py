@@ -13,10 +13,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
+from zero_mem import handles
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}|[0-9]{3,}|[\u4e00-\u9fff\u3040-\u30ff]{2}")
-_PATH: Final = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
+# Looked for only where a run of such characters begins, or a long run without a slash takes
+# time by the square of its length.
+_PATH: Final = re.compile(r"(?<![\w.@+~-])[\w.@+~-]*+(?:/[\w.@+-]+)+")
 _TELLING: Final = re.compile(r"[_0-9/]|[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|[0-9]{3,}")
 _ALARM: Final = re.compile(
@@ -24,6 +29,8 @@ _ALARM: Final = re.compile(
 )
 
 LONGEST_LINE: Final = 600  # characters; a longer line is read, not quoted
+_REMEMBERED: Final = 8192  # lines; a tail looks at the same ones call after call
+_NOTHING: Final[frozenset[str]] = frozenset()
 _MOST_LINES: Final = 20_000
 _PER_COST: Final = 0.5
 _SPOKEN: Final = 0.05
@@ -76,6 +83,7 @@ def extract_lines(
     known: Collection[str],
     count: Callable[[str], int],
     limit: int,
+    asked: float = 0.0,
 ) -> LineExtract:
     """Choose the lines that are most likely to be needed.
 
@@ -85,15 +93,27 @@ def extract_lines(
         known: identifiers and paths that the conversation or an earlier extract shows.
         count: counts tokens.
         limit: the most tokens of the kept lines with their numbers.
+        asked: what a line is worth, new names or not, for each unit of its relevance to the
+            conversation; a rare word that was said makes about five.
     """
     lines = text.split("\n")
-    candidates = _candidates(lines[:_MOST_LINES], speech, known)
+    candidates = _candidates(lines[:_MOST_LINES], speech, asked)
     kept = _greedy(candidates, set(known), count, limit)
     chosen = tuple(
         Line(number=line.at + 1, text=lines[line.at], reason=line.reason)
         for line in sorted(kept, key=lambda line: line.at)
     )
     return LineExtract(lines=chosen, total=len(lines))
+
+
+def numbered(kept: Iterable[Line]) -> Iterator[tuple[str, str]]:
+    """Write kept lines, `@N` before one that does not follow on, each piece with its reason."""
+    expected = 1
+    for line in kept:
+        if line.number != expected:
+            yield f"@{line.number}", "where the next line stands"
+        yield handles.escape(line.text), line.reason
+        expected = line.number + 1
 
 
 @dataclass(slots=True)
@@ -112,10 +132,8 @@ class _Candidate:
         return worth / math.pow(self.cost, _PER_COST)
 
 
-def _candidates(
-    lines: list[str], speech: Mapping[str, float], known: Collection[str]
-) -> list[_Candidate]:
-    bags = [set(words(line)) if len(line) <= LONGEST_LINE else set() for line in lines]
+def _candidates(lines: list[str], speech: Mapping[str, float], asked: float) -> list[_Candidate]:
+    bags = [_bag(line) if len(line) <= LONGEST_LINE else _NOTHING for line in lines]
     frequency = Counter(word for bag in bags for word in bag)
     own = [_relevance(bag, speech, frequency, len(lines)) for bag in bags]
     found = []
@@ -123,11 +141,21 @@ def _candidates(
         if not bags[at]:
             continue
         near = max(own[at - 1] if at else 0.0, own[at + 1] if at + 1 < len(own) else 0.0)
-        bonus = _ALARMING if _ALARM.search(line) else 0.0
         relevance = own[at] + _NEIGHBOUR * near
+        bonus = asked * relevance + (_ALARMING if _ALARM.search(line) else 0.0)
         cost = 2 + len(line) / 3.5
-        found.append(_Candidate(at, line, frozenset(names(line)), relevance, bonus, cost))
+        found.append(_Candidate(at, line, _names(line), relevance, bonus, cost))
     return found
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _bag(line: str) -> frozenset[str]:
+    return frozenset(words(line))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _names(line: str) -> frozenset[str]:
+    return frozenset(names(line))
 
 
 def _relevance(

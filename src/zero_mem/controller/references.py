@@ -10,17 +10,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zero_mem import handles
 from zero_mem.controller.wire.draft import json_text
-from zero_mem.errors import InvalidInput, ZeroMemError
+from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.handles import Handle, Reference
 from zero_mem.recall.select import resolve_pointer
 from zero_mem.types import Blob, Body, Json
 
 Resolve: TypeAlias = Callable[[Reference], Body]
-"""Gives the body that a reference names, or raises a ZeroMemError that says why not."""
+"""Gives the body that a reference names, or raises one of UNRESOLVED that says why not."""
+
+UNRESOLVED: Final = (InvalidInput, NotAllowed, NotFound)
+"""What is wrong with a handle; any other error is one of the store, and decides nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +63,21 @@ class Expansion:
     def arguments(self, value: Any, pointer: str = "") -> Any:
         """Expand every string of a call's arguments; object keys stay."""
         if isinstance(value, str):
-            return self._string(value, as_text=pointer in self.places)
+            return self.string(value, as_text=pointer in self.places)
         if isinstance(value, Mapping):
             return {k: self.arguments(v, f"{pointer}/{_step(k)}") for k, v in value.items()}
         if isinstance(value, list):
             return [self.arguments(each, f"{pointer}/{i}") for i, each in enumerate(value)]
         return value
 
-    def _string(self, text: str, *, as_text: bool) -> Any:
+    def string(self, text: str, *, as_text: bool) -> Any:
+        """Expand one string of arguments: a typed value where it is a handle and nothing else."""
         whole = handles.parse_whole(text.strip())
         if whole is None or as_text:
             return self.text(text)
         try:
             values = [self._value(reference) for reference in whole.references]
-        except ZeroMemError as error:
+        except UNRESOLVED as error:
             self.refused.append(str(error))
             return text
         self.used += whole.references
@@ -89,14 +93,15 @@ class Expansion:
         """Expand the handles inside a text; what was escaped at insertion is put back."""
         out, at = [], 0
         for handle in handles.find(text):
-            out += [handles.unescape(text[at : handle.start]), self._shown(text, handle)]
+            out += [handles.unescape(text[at : handle.start]), self.shown(text, handle)]
             at = handle.end
         return "".join([*out, handles.unescape(text[at:])])
 
-    def _shown(self, text: str, handle: Handle) -> str:
+    def shown(self, text: str, handle: Handle) -> str:
+        """Give the text that a handle of a text stands for; itself where it is refused."""
         try:
             values = [value_of(self.resolve(r), r.pointer) for r in handle.references]
-        except ZeroMemError as error:
+        except UNRESOLVED as error:
             self.refused.append(str(error))
             return text[handle.start : handle.end]
         self.used += handle.references
@@ -138,18 +143,46 @@ def text_places(value: Any, schema: Any, pointer: str = "") -> Iterator[str]:
     Yields:
         JSON Pointers into the arguments.
     """
-    shape = schema if isinstance(schema, Mapping) else {}
     if isinstance(value, str):
-        if shape.get("type") == "string" and handles.parse_whole(value.strip()):
+        if wants_text(schema) and handles.parse_whole(value.strip()):
             yield pointer
     elif isinstance(value, Mapping):
-        inside = shape.get("properties")
         for key, each in value.items():
-            known = inside.get(key) if isinstance(inside, Mapping) else None
-            yield from text_places(each, known, f"{pointer}/{_step(key)}")
+            yield from text_places(each, member(schema, key), f"{pointer}/{_step(key)}")
     elif isinstance(value, list):
         for i, each in enumerate(value):
-            yield from text_places(each, shape.get("items"), f"{pointer}/{i}")
+            yield from text_places(each, member(schema), f"{pointer}/{i}")
+
+
+def wants_text(schema: Any) -> bool:
+    """Tell whether a place of this schema takes text alone."""
+    return isinstance(schema, Mapping) and schema.get("type") == "string"
+
+
+def text_schema(places: Collection[str]) -> dict[str, Any]:
+    """Give a schema that wants text at these places, as `text_places` named them."""
+    inside: dict[str, list[str]] = {}
+    for pointer in places:
+        if pointer:
+            step, slash, rest = pointer[1:].partition("/")
+            key = step.replace("~1", "/").replace("~0", "~")
+            inside.setdefault(key, []).append(slash + rest)
+    # A number may be a place in an array as well; its items have one schema.
+    return {
+        **({"type": "string"} if "" in places else {}),
+        "properties": {key: text_schema(rest) for key, rest in inside.items()},
+        **({"items": text_schema([p for rest in inside.values() for p in rest])} if inside else {}),
+    }
+
+
+def member(schema: Any, key: str | None = None) -> Any:
+    """Give the schema of a field of an object, or (without a key) of the items of an array."""
+    if not isinstance(schema, Mapping):
+        return None
+    if key is None:
+        return schema.get("items")
+    fields = schema.get("properties")
+    return fields.get(key) if isinstance(fields, Mapping) else None
 
 
 def _step(key: str) -> str:

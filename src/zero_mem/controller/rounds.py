@@ -16,7 +16,7 @@ from typing import Any
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.places import answer_items
-from zero_mem.controller.wire.sites import LIST_FIELD, Turn, items_of, steps
+from zero_mem.controller.wire.sites import LIST_FIELD, Turn, is_result, items_of, steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,16 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hidden:
-    """What belongs around a visible turn: rounds before it, and its own form if it was cut."""
+    """What belongs around a visible turn.
+
+    `before` are the rounds before it. `cut` is the last one as the provider produced it, where
+    the host was shown less than that, or the text of earlier rounds too. `response_id` names it
+    to a provider that keeps the history, where the host knows it by another id.
+    """
 
     before: tuple[Answered, ...] = ()
     cut: Answered | None = None
+    response_id: str | None = None
 
 
 def text_of(pieces: Iterable[Piece]) -> str:
@@ -69,10 +75,13 @@ def answer_key(call_id: str, *texts: str) -> str:
 
 
 def turn_key(turn: Turn, seen: Counter[str]) -> str:
-    """Name a visible turn: by its calls, else by its text, and which of its like it is."""
+    """Name a visible turn: by its calls, else by its text, and which of its like it is.
+
+    Hosts join and trim texts, so blanks don't count.
+    """
     calls = [call.call_id for call in turn.calls]
-    texts = [] if any(calls) else [site.text.strip() for site in turn.texts]
-    key = content_key("turn", calls, texts)
+    text = "" if any(calls) else "".join("".join(site.text.split()) for site in turn.texts)
+    key = content_key("turn", calls, text)
     seen[key] += 1
     return f"{key}:{seen[key] - 1}"
 
@@ -81,6 +90,15 @@ def turn_keys(turns: Iterable[Turn]) -> tuple[list[str], Counter[str]]:
     """Name the turns of a request in order; the counter goes on for the turn to come."""
     seen: Counter[str] = Counter()
     return [turn_key(turn, seen) for turn in turns], seen
+
+
+def summed(one: Any, other: Any) -> Any:
+    """Add up the figures of two usage objects."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {k: summed(one.get(k), other.get(k)) for k in {**one, **other}}
+    if isinstance(one, int) and isinstance(other, int) and not isinstance(one, bool):
+        return one + other
+    return one if other is None else other
 
 
 def with_hidden(
@@ -116,21 +134,28 @@ def with_hidden(
     return {**request, LIST_FIELD[wire_format]: [*items, *given[at:]]}
 
 
-def response_key(response_id: Any) -> str:
-    """Name a turn that stays on the server, by the id of its response."""
-    return content_key("response", response_id)
+def response_key(name: Any) -> str:
+    """Name a turn that stays on the server, by the id of its response or of a call in it."""
+    return content_key("response", name)
 
 
 def _continued(
     request: Mapping[str, Any], wire_format: WireFormat, find: Callable[[str], Hidden | None]
 ) -> Mapping[str, Any]:
     """Add our answers to a turn that the provider keeps, so that each call has its result."""
-    previous = request.get("previous_response_id")
-    hidden = find(response_key(previous)) if previous else None
-    if hidden is None or hidden.cut is None:
+    named = [request.get("previous_response_id")]
+    if request.get("conversation"):
+        named = [item.get("call_id") for item in items_of(request, wire_format) if is_result(item)]
+    hidden = next((h for name in named if name and (h := find(response_key(name)))), None)
+    if hidden is None:
         return request
-    items = [*answer_items(hidden.cut.answers, wire_format), *items_of(request, wire_format)]
-    return {**request, LIST_FIELD[wire_format]: items}
+    continued = dict(request)
+    if hidden.response_id is not None:
+        continued["previous_response_id"] = hidden.response_id
+    answers = answer_items(hidden.cut.answers, wire_format) if hidden.cut else []
+    if answers:
+        continued[LIST_FIELD[wire_format]] = [*answers, *items_of(request, wire_format)]
+    return continued
 
 
 def _with_results(answers: list[Any], following: Sequence[Any]) -> tuple[list[Any], int]:

@@ -6,13 +6,12 @@ asks, so a purge reaches the audit too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from zero_mem.controller.references import Expansion
-from zero_mem.controller.wire.draft import json_text
+from zero_mem.controller.fragments import expand_json
+from zero_mem.controller.references import Expansion, text_schema
 from zero_mem.errors import NotFound
 from zero_mem.handles import Reference
 from zero_mem.space import Namespace
@@ -46,19 +45,17 @@ def passed_of(space: Namespace, fields: Mapping[str, Any]) -> Passed:
     return Passed(
         tool=fields["tool"],
         written=written,
-        executed=_executed(expansion, written) if fields["tool"] else expansion.text(written),
+        executed=_executed(expansion, written, is_text=fields.get("is_text", not fields["tool"])),
         memory_ids=tuple(fields["versions"]),
     )
 
 
-def _executed(expansion: Expansion, written: Any) -> Any:
-    if not isinstance(written, str):
-        return expansion.arguments(written)
-    try:
-        value = json.loads(written)
-    except ValueError:
-        return expansion.arguments(written)
-    return json_text(expansion.arguments(value))
+def _executed(expansion: Expansion, written: Any, *, is_text: bool) -> Any:
+    if is_text:
+        return expansion.text(written)
+    if isinstance(written, str):
+        return expand_json(written, expansion, text_schema(expansion.places))
+    return expansion.arguments(written)
 
 
 def _body(space: Namespace, memory_id: str, version: int) -> Body:

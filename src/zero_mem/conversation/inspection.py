@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from zero_mem import handles
@@ -22,29 +23,39 @@ def definition_spans(request: Mapping[str, Any], tokenizer: Tokenizer) -> Iterat
             yield _span(json.dumps(tool), "definition of a memory tool", tokenizer)
 
 
-def prompt_spans(
-    history: Iterable[Step],
-    inserted: Mapping[str, Inserted],
-    is_ours: Callable[[Result], bool],
-    tokenizer: Tokenizer,
-) -> Iterator[Span]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What memory put into a prompt.
+
+    `inserted` stands in the place of results and `blocks` are messages of their own, both by
+    their text; `is_ours` tells whether a result is the answer of a memory tool.
+    """
+
+    inserted: Mapping[str, Inserted]
+    blocks: Mapping[str, Sequence[Span]]
+    is_ours: Callable[[Result], bool]
+
+
+def prompt_spans(history: Iterable[Step], shown: Shown, tokenizer: Tokenizer) -> Iterator[Span]:
     """Show a prepared history.
 
     Args:
         history: What the provider is sent.
-        inserted: What stands in the place of results, by its text.
-        is_ours: Tells whether a result is the answer of a memory tool.
+        shown: What of it is memory's.
         tokenizer: Counts each run.
     """
     for step in history:
         if isinstance(step, Result):
             for site in step.parts:
-                yield from _result_spans(site.text, inserted, is_ours(step), tokenizer)
+                ours = shown.is_ours(step)
+                yield from _result_spans(site.text, shown.inserted, ours, tokenizer)
         elif isinstance(step, Turn):
             message = step.message()
             calls = [f"{call.name}({call.arguments})" for call in message.calls]
             for text in filter(None, (message.text, *calls)):
                 yield _span(text, "model", tokenizer)
+        elif step.text in shown.blocks:
+            yield from shown.blocks[step.text]
         else:
             own, found, _ = step.text.partition(PREAMBLE)
             if own.strip():

@@ -18,6 +18,7 @@ from zero_mem.controller.reading import READ_BUDGET, answer_read, named_id
 from zero_mem.controller.rounds import Piece
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
+from zero_mem.policy.visibility import visibility_of
 from zero_mem.space import Namespace
 from zero_mem.text.fence import memory_line
 
@@ -91,8 +92,11 @@ class MemoryTools:
         shown = self._persisted.shown()
         if shown.get(memory_id) is None:
             raise NotFound(f"memory {memory_id} was not shown in this conversation")
-        if self._space.get(memory_id).kind == "tool_result":
+        record = self._space.get(memory_id)
+        if record.kind == "tool_result":
             raise NotAllowed("a tool result stays for as long as its conversation")
+        if visibility_of(record, self._space.limits(record.form, record.kind)) == "pinned":
+            raise NotAllowed("what is pinned can only be forgotten by who pinned it")
         return [Piece(text=self._space.delete(memory_id).to_context())]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -15,15 +15,15 @@ from zero_mem.controller.messages import Message
 from zero_mem.controller.references import ReferencePolicy
 from zero_mem.controller.rounds import content_key
 from zero_mem.controller.wire.sites import Path
+from zero_mem.conversation.candidates import shown_filters
 from zero_mem.conversation.controller import MemoryController
-from zero_mem.conversation.persisted import Inserted, Persisted
+from zero_mem.conversation.persisted import Inserted, NewResult, Persisted
 from zero_mem.errors import NotFound
 from zero_mem.hook.history import spoken
 from zero_mem.hook.payload import Payload
 from zero_mem.hook.places import text_places, with_texts
 from zero_mem.memory import Memory
 from zero_mem.policy.visibility import visibility_of
-from zero_mem.prompts import shown_filters
 from zero_mem.space import Namespace
 from zero_mem.text.fence import fence, memory_line
 from zero_mem.types import MemoryRecord
@@ -161,6 +161,7 @@ class _Results:
         self._space = space
         self._payload = payload
         self._persisted = Persisted(space, payload.session)
+        self._persisted.refresh()
         self._offloader: Offloader | None = None
 
     def inserted(self, path: Path, text: str) -> str:
@@ -172,17 +173,19 @@ class _Results:
         message = Message(
             role="tool", text=text, call_id=self._payload.call_id, tool=self._payload.tool
         )
-        memory_id = self._persisted.save_result(key, text, tool=message.tool)
-        if not memory_id:
+        (saved,) = self._persisted.save_results([NewResult(key, text, message.tool)])
+        if saved is None or not saved.memory_id:
             return text
-        return self._decide(key, message, memory_id)
+        stored = message if saved.masked is None else replace(message, text=saved.masked)
+        decided = self._decide(key, stored, saved.memory_id)
+        return text if decided == stored.text else decided
 
     def _decide(self, key: str, message: Message, memory_id: str) -> str:
         insertion = self._fed().insert(message, memory_id)
-        if insertion.receipt:
-            self._persisted.show(memory_id, "receipt")
         changed = None if insertion.text == message.text else insertion.text
-        self._persisted.insert(key, Inserted(memory_id=memory_id, text=changed))
+        receipt = bool(insertion.receipt)
+        inserted = Inserted(memory_id=memory_id, text=changed, receipt=receipt)
+        self._persisted.insert({(key, ""): inserted})
         return insertion.text
 
     def _fed(self) -> Offloader:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from zero_mem.index.units import Unit
-from zero_mem.text.entities import Entity, EntityExtractor, RuleEntities
+from zero_mem.text.entities import RULES, Entity, EntityExtractor
 
 MOST_ENTITIES = 40
 """Of a unit's names the first count."""
 
 TITLE_WORDS = 10
 """A text that begins with so few words and a full stop or a line break has a title."""
+
+LONGEST_CALLED = 8
+"""Characters of the longest name of a speaker that is looked for in other texts."""
 
 _TITLE = re.compile(r"\s*([^\n.。:：!?！？]{2,80})(?:[.。]\s|\n)")
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
@@ -39,25 +43,73 @@ class EntityIndex:
         of_unit: Of each unit the names it holds, with how often; its title is one.
         units: Of each name the units that hold it.
         titled: Of each name the units whose title it is.
-        connecting: The share of units that hold more than one name.
     """
 
     def __init__(self, units: Sequence[Unit], names: Sequence[Names]) -> None:
-        known = _known(names)
-        spoken = {unit.speaker.lower() for unit in units} | {unit.label.lower() for unit in units}
-        self.titled = _by_title(names)
+        self.titled: dict[str, list[int]] = defaultdict(list)
         self.of_unit: list[Mapping[str, int]] = []
         self.units: dict[str, list[int]] = defaultdict(list)
-        for index, (title, found) in enumerate(names):
-            kept = Counter(e.name for e in found if not e.doubtful or e.name in known)
-            for name in (title, units[index].label.lower()):
-                if name and (name == title or name in spoken):
-                    kept[name] += 1
-            self.of_unit.append(dict(kept))
-            for name in kept:
-                self.units[name].append(index)
-        several = sum(len(held) > 1 for held in self.of_unit)
-        self.connecting = several / max(len(self.of_unit), 1)
+        self._names: list[Names] = []
+        self._labels: list[str] = []
+        self._waiting: dict[str, list[int]] = defaultdict(list)
+        self._texts: list[str] = []
+        self._spoken: dict[str, None] = {}
+        self._several = 0
+        self._count = 0
+        self._known: set[str] = set().union(*(_certain(one) for one in names))
+        for unit, one in zip(units, names, strict=True):
+            self.append(unit, one)
+
+    @property
+    def connecting(self) -> float:
+        """The share of units that hold more than one name."""
+        return self._several / max(self._count, 1)
+
+    def append(self, unit: Unit, names: Names) -> None:
+        """Add a unit; a name that it is the first to show for certain is one in others too."""
+        index = len(self.of_unit)
+        self._count += unit.text != ""
+        for name in _certain(names) - self._known:
+            self._known.add(name)
+            for other in self._waiting.pop(name, ()):
+                self._hold(other)
+        for name in {unit.speaker, unit.label} - {""} - self._spoken.keys():
+            self._called(name)
+        for name in {names.title, _QUALIFIER.sub("", names.title)} - {""}:
+            self.titled[name].append(index)
+        self._names.append(names)
+        self._texts.append(unit.text)
+        self._labels.append(unit.label.lower())
+        self.of_unit.append({})
+        self._hold(index)
+        for entity in names.found:
+            if entity.name not in self._known and index not in self._waiting[entity.name]:
+                self._waiting[entity.name].append(index)
+
+    def _called(self, name: str) -> None:
+        """Learn the name of who speaks or is spoken with; Chinese shows no name by its form."""
+        if name.isascii() or not 2 <= len(name) <= LONGEST_CALLED:
+            return
+        self._spoken[name] = None
+        for index, text in enumerate(self._texts):
+            if name in text:
+                self._hold(index)
+
+    def _hold(self, index: int) -> None:
+        """Note the names that a unit holds, as far as they are known to be names."""
+        title, found = self._names[index]
+        held = Counter(e.name for e in found if not e.doubtful or e.name in self._known)
+        for name in (title, self._labels[index]):
+            if name:
+                held[name] += 1
+        text = self._texts[index]
+        if not text.isascii():
+            held.update(name for name in self._spoken if name in text and name not in held)
+        before = self.of_unit[index]
+        self.of_unit[index] = dict(held)
+        self._several += (len(held) > 1) - (len(before) > 1)
+        for name in held.keys() - before.keys():
+            insort(self.units[name], index)
 
     def holding(self, name: str, most: int) -> Collection[int]:
         """Give the units that a name leads to: all that hold it, or, of a common one, its own."""
@@ -73,7 +125,7 @@ def names_of(text: str, extractor: EntityExtractor | None = None) -> Names:
         text: The text.
         extractor: Finds them; the rules of the core by default.
     """
-    found = (extractor or RuleEntities()).entities(text)
+    found = (extractor or RULES).entities(text)
     return Names(title_of(text), tuple(islice(found, MOST_ENTITIES)))
 
 
@@ -85,15 +137,6 @@ def title_of(text: str) -> str:
     return " ".join(found[1].split()).lower()
 
 
-def _known(names: Iterable[Names]) -> frozenset[str]:
-    """Give the names that stand capitalised inside a sentence somewhere, or are a title."""
-    inside = {e.name for one in names for e in one.found if not e.doubtful}
-    return frozenset(inside | {one.title for one in names})
-
-
-def _by_title(names: Sequence[Names]) -> Mapping[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for index, (title, _) in enumerate(names):
-        for name in {title, _QUALIFIER.sub("", title)} - {""}:
-            found[name].append(index)
-    return found
+def _certain(names: Names) -> set[str]:
+    """Give the names that stand capitalised inside a sentence, and the title."""
+    return {entity.name for entity in names.found if not entity.doubtful} | {names.title}

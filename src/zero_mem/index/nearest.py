@@ -8,7 +8,8 @@ it, and until it is built, exact search goes on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -48,6 +49,29 @@ def decode(vectors: Sequence[bytes], dimension: int) -> Matrix:
     """Read vectors that `index.vectors.encode` wrote."""
     halves = np.frombuffer(b"".join(vectors), dtype="<f2")
     return halves.astype(np.float32).reshape(len(vectors), dimension)
+
+
+class Cosines(Mapping[int, float]):
+    """The cosine of some positions, as arrays and, for who asks for one, by position."""
+
+    def __init__(
+        self, positions: npt.NDArray[np.int64], cosines: npt.NDArray[np.floating[Any]]
+    ) -> None:
+        self.positions = positions
+        self.cosines = cosines
+
+    @cached_property
+    def _by_position(self) -> dict[int, float]:
+        return dict(zip(self.positions.tolist(), self.cosines.tolist(), strict=True))
+
+    def __getitem__(self, position: int) -> float:
+        return self._by_position[position]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._by_position)
+
+    def __len__(self) -> int:
+        return len(self.positions)
 
 
 class Nearest:
@@ -106,7 +130,7 @@ class Nearest:
             if self._approximate is not None:
                 self._approximate.drop(position)
 
-    def best(self, query: Matrix) -> dict[int, float]:
+    def best(self, query: Matrix) -> Cosines:
         """Give the cosine of the best positions, in no order.
 
         Args:
@@ -122,16 +146,16 @@ class Nearest:
                 return found
         return self._among(query, slice(0, len(self)), DEPTH)
 
-    def _among(self, query: Matrix, slots: slice | Sequence[int], depth: int) -> dict[int, float]:
+    def _among(self, query: Matrix, slots: slice | Sequence[int], depth: int) -> Cosines:
         # On one thread, unlike a product of matrices: its pool costs more than it gives.
         scores = np.vecdot(self._rows[slots], query)
         positions = self._positions[slots]
         if len(scores) > depth:
             chosen = np.argpartition(scores, -depth)[-depth:]
             scores, positions = scores[chosen], positions[chosen]
-        return dict(zip(positions.tolist(), scores.tolist(), strict=True))
+        return Cosines(positions.copy(), scores)
 
-    def _from_approximate(self, query: Matrix) -> dict[int, float] | None:
+    def _from_approximate(self, query: Matrix) -> Cosines | None:
         """Search the approximate index; None, and a beginning is made, while there is none."""
         if self._approximate is None:
             size = len(self)

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible embedding endpoint, by the standard library alone.
+"""Any OpenAI-compatible endpoint, by the standard library alone: a client, and an embedder on it.
 
 This is the one module of Zero-Mem that reaches the network, and only to the address that its
 caller names. Neither the key nor a text is ever in a message, a repr or a log.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from zero_mem.errors import EmbedderUnavailable, InvalidInput
+from zero_mem.errors import EmbedderUnavailable, EndpointUnavailable, InvalidInput
 from zero_mem.models.embedder import Rows
 
 KEY_VARIABLES = ("ZERO_MEM_EMBEDDER_KEY", "OPENAI_API_KEY")
-"""The environment variables that may hold the key, the first one set counts."""
+"""The environment variables that may hold an embedder's key, the first one set counts."""
 
 BATCH = 64
 """Texts of one request."""
@@ -24,7 +25,105 @@ BATCH = 64
 RETRIES = 2
 """How often a request is repeated that the server was too busy for."""
 
+LONGEST_WAIT = 10.0
+"""Seconds between two attempts at most, whatever the server asks for."""
+
 _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+
+
+class Endpoint:
+    """Sends JSON to an OpenAI-compatible API and gives the JSON of its answers.
+
+    Busy servers are asked at most `RETRIES` times more, no redirect is followed. It may be used
+    from several threads at once.
+
+    Args:
+        url: The API's root, such as "https://api.openai.com/v1".
+        model: The model's name as the server knows it, for messages.
+        key: Sent as a bearer token; None for what the environment has.
+        variables: The environment variables that may hold the key, the first one set counts.
+            One from the environment goes only over https, or to this machine.
+        timeout: Seconds that connecting and each read may take.
+        sleep: Waits between repetitions.
+
+    Attributes:
+        name: Host and model, for messages.
+        private: Whether what is sent can't be read on the way.
+
+    Raises:
+        InvalidInput: The address can't be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str,
+        key: str | None = None,
+        variables: Sequence[str] = (),
+        timeout: float = 30.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._address = _checked(url)
+        self._host = self._address.hostname or ""
+        self.name = f"{self._host}/{model}"
+        self.private = _is_private(self._address)
+        self._key = _key(self._address, variables) if key is None else key
+        self._timeout = timeout
+        self._sleep = sleep
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.name!r})"
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Send a body to a path below the root and give the answer.
+
+        Raises:
+            EndpointUnavailable: The server did not answer, or not with JSON; `status` has the
+                HTTP status where there was one.
+        """
+        written = json.dumps(body).encode()
+        for waits in _repetitions():
+            status, wanted, answer = self._post(path, written)
+            if status == 200:
+                return self._parsed(answer)
+            if status not in _BUSY or waits is None:
+                break
+            self._sleep(min(wanted or waits, LONGEST_WAIT))
+        raise EndpointUnavailable(
+            f"{self.name}: the server answered with HTTP status {status}", status=status
+        )
+
+    def _post(self, path: str, body: bytes) -> tuple[int, float, bytes]:
+        """Send one request; give the status, the wait the server asks for, and the answer."""
+        import http.client  # the only use of the network, and only here
+
+        secure = self._address.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(self._host, self._address.port, timeout=self._timeout)
+        try:
+            root = self._address.path.rstrip("/")
+            connection.request("POST", f"{root}/{path}", body, self._headers())
+            response = connection.getresponse()
+            return response.status, _seconds(response.headers.get("Retry-After")), response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise EndpointUnavailable(
+                f"{self.name}: the server can't be reached ({type(error).__name__})"
+            ) from error
+        finally:
+            connection.close()
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return headers
+
+    def _parsed(self, answer: bytes) -> Any:
+        try:
+            return json.loads(answer)
+        except (ValueError, RecursionError) as error:
+            raise EndpointUnavailable(f"{self.name}: the answer is no JSON", status=200) from error
 
 
 class EndpointEmbedder:
@@ -54,15 +153,14 @@ class EndpointEmbedder:
         timeout: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._address = _checked(url)
+        self._endpoint = Endpoint(
+            url, model=model, key=key, variables=KEY_VARIABLES, timeout=timeout, sleep=sleep
+        )
         if dimension < 1:
             raise InvalidInput(f"dimension is the length of the model's vectors, not {dimension}")
-        self.name = f"{self._address.hostname}/{model}"
+        self.name = self._endpoint.name
         self.dimension = dimension
         self._model = model
-        self._key = _key(self._address) if key is None else key
-        self._timeout = timeout
-        self._sleep = sleep
 
     @classmethod
     def from_url(cls, url: str) -> EndpointEmbedder:
@@ -96,51 +194,15 @@ class EndpointEmbedder:
         return rows
 
     def _batch(self, texts: Sequence[str]) -> Rows:
-        body = json.dumps({"model": self._model, "input": list(texts)}).encode()
-        for waits in self._repetitions():
-            status, wanted, answer = self._post(body)
-            if status == 200:
-                return self._rows(answer, len(texts))
-            if status not in _BUSY or waits is None:
-                break
-            self._sleep(min(wanted or waits, 10.0))
-        raise EmbedderUnavailable(f"{self.name}: the server answered with HTTP status {status}")
-
-    @staticmethod
-    def _repetitions() -> Iterator[float | None]:
-        """Give what to wait after each attempt; None after the last."""
-        yield from (0.5 * 2**attempt for attempt in range(RETRIES))
-        yield None
-
-    def _post(self, body: bytes) -> tuple[int, float, bytes]:
-        """Send one request; give the status, the wait the server asks for, and the answer."""
-        import http.client  # the only use of the network, and only here
-
-        secure = self._address.scheme == "https"
-        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        assert self._address.hostname is not None
-        connection = kind(self._address.hostname, self._address.port, timeout=self._timeout)
         try:
-            path = f"{self._address.path.rstrip('/')}/embeddings"
-            connection.request("POST", path, body, self._headers())
-            response = connection.getresponse()
-            return response.status, _seconds(response.headers.get("Retry-After")), response.read()
-        except (OSError, http.client.HTTPException) as error:
-            raise EmbedderUnavailable(
-                f"{self.name}: the server can't be reached ({type(error).__name__})"
-            ) from error
-        finally:
-            connection.close()
+            answer = self._endpoint.post("embeddings", {"model": self._model, "input": list(texts)})
+        except EndpointUnavailable as error:
+            raise EmbedderUnavailable(str(error)) from error
+        return self._rows(answer, len(texts))
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        return headers
-
-    def _rows(self, answer: bytes, count: int) -> Rows:
+    def _rows(self, answer: Any, count: int) -> Rows:
         try:
-            found = sorted(json.loads(answer)["data"], key=lambda item: int(item["index"]))
+            found = sorted(answer["data"], key=lambda item: int(item["index"]))
             rows = [[float(number) for number in item["embedding"]] for item in found]
         except (ValueError, KeyError, TypeError) as error:
             raise EmbedderUnavailable(
@@ -151,21 +213,38 @@ class EndpointEmbedder:
         return rows
 
 
+def _repetitions() -> Iterator[float | None]:
+    """Give what to wait after each attempt; None after the last."""
+    yield from (0.5 * 2**attempt for attempt in range(RETRIES))
+    yield None
+
+
+def _is_private(address: SplitResult) -> bool:
+    """Tell whether what is sent there can't be read on the way."""
+    return address.scheme == "https" or address.hostname in ("localhost", "127.0.0.1", "::1")
+
+
 def _checked(url: str) -> SplitResult:
-    address = urlsplit(url)
-    if address.scheme not in ("http", "https") or not address.hostname or address.username:
+    try:
+        address = urlsplit(url)
+        usable = address.scheme in ("http", "https") and bool(address.hostname)
+        usable = usable and not (address.username or address.query or address.fragment)
+        _ = address.port
+    except ValueError:
+        usable = False
+    if not usable:
         raise InvalidInput(
-            "an embedding endpoint is an http or https address such as https://HOST/v1; "
-            "its key is given apart"
+            "an endpoint is an http or https address such as https://HOST/v1; its key is given "
+            "apart"
         )
     return address
 
 
-def _key(address: SplitResult) -> str:
+def _key(address: SplitResult, variables: Sequence[str]) -> str:
     """Read the key from the environment, unless it would cross a network in the clear."""
-    if address.scheme != "https" and address.hostname not in ("localhost", "127.0.0.1", "::1"):
+    if not _is_private(address):
         return ""
-    return next((os.environ[name] for name in KEY_VARIABLES if os.environ.get(name)), "")
+    return next((os.environ[name] for name in variables if os.environ.get(name)), "")
 
 
 def _seconds(asked: str | None) -> float:

@@ -41,6 +41,7 @@ class Draft:
         self.actor = actor
         self._redactors = redactors
         self.changes: list[Change] = []
+        self.written: list[Operation] = []
         self._at = max(to_micros(now), row.last_at)
         self._group = row.sequence + 1
         self.origin = ""
@@ -61,6 +62,7 @@ class Draft:
         """Hand the changes so far to the store, inside the same transaction."""
         if self.changes:
             self.transaction.apply(self.row, self.changes)
+            self.written += [change.operation for change in self.changes]
             self.changes = []
             self._records.clear()
             self._holders.clear()

@@ -46,6 +46,11 @@ class WriteQueue:
                 self._thread.start()
             self._changed.notify()
 
+    @property
+    def depth(self) -> int:
+        """The number of jobs taken and not begun."""
+        return len(self._jobs)
+
     def flush(self) -> None:
         """Apply every job taken so far before returning."""
         while self.is_here() and self._run_one():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from zero_mem.recall.corpus import Corpus
 
@@ -10,6 +11,9 @@ MOST_SHARE = 0.05
 """Where so large a part of the units lies within the days, days say nothing."""
 
 MOST_UNITS = 400
+
+MOST_READ = 2000
+"""Units of three days, whatever their speaker or thread, beyond which nobody looks at them."""
 
 
 def same_days(
@@ -29,7 +33,7 @@ def same_days(
     found: dict[int, float] = {}
     most = min(MOST_UNITS, max(20.0, MOST_SHARE * corpus.alive))
     for seed in seeds:
-        near = _near(corpus, seed)
+        near = list(islice(_near(corpus, seed), int(most) + 1))
         if len(near) > most:
             continue
         for index in near:
@@ -38,18 +42,23 @@ def same_days(
     return found
 
 
-def _near(corpus: Corpus, seed: int) -> list[int]:
+def _near(corpus: Corpus, seed: int) -> Iterator[int]:
     units, unit = corpus.units, corpus.units[seed]
     if unit.stamp is None:
-        return []
-    day, thread = unit.stamp.toordinal(), corpus.thread_of.get(seed)
-    return [
-        index
-        for near in (day - 1, day, day + 1)
-        for index in corpus.days.get(near, ())
-        if (units[index].speaker, units[index].kind) != (unit.speaker, unit.kind)
-        and (thread is None or corpus.thread_of.get(index) != thread)
-    ]
+        return
+    numbers = corpus.threads.thread_of
+    day, thread = unit.stamp.toordinal(), numbers.get(seed)
+    speaker, kind = unit.speaker, unit.kind
+    days = [corpus.days.get(near, ()) for near in (day - 1, day, day + 1)]
+    if sum(map(len, days)) > MOST_READ:
+        return
+    for held in days:
+        for index in held:
+            other = units[index]
+            if (other.speaker != speaker or other.kind != kind) and (
+                thread is None or numbers.get(index) != thread
+            ):
+                yield index
 
 
 def neighbouring(

@@ -27,6 +27,7 @@ class Configuration:
         speaker: Factor of the units of a speaker whom the query names.
         counterparty: Factor of the units exchanged with someone whom the query names.
         dates: How much more a unit at the query's time counts.
+        events: How much more a unit counts at a time that the query counts from an event.
         phrases: Weight of the words of a time phrase, for which `dates` stands.
         recency: How much more a unit of today counts, for the next turn of a conversation.
         recency_days: After so many days that is half.
@@ -55,6 +56,7 @@ class Configuration:
     speaker: float = 2.0
     counterparty: float = 1.5
     dates: float = 2.0
+    events: float = 0.5
     phrases: float = 0.3
     recency: float = 2.0
     recency_days: float = 5.0
@@ -81,6 +83,7 @@ PLAIN = Configuration(
     speaker=1,
     counterparty=1,
     dates=0,
+    events=0,
     recency=0,
     asker=1,
     opening=1,

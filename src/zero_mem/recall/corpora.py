@@ -15,8 +15,10 @@ from itertools import islice
 
 from zero_mem.index.document import index_terms
 from zero_mem.index.units import Unit, unit_of
+from zero_mem.models.date_parsers import DateParser
 from zero_mem.recall.corpus import Corpus
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
+from zero_mem.text.entities import RULES, EntityExtractor
 from zero_mem.types import Path
 
 LARGEST = 20_000
@@ -46,9 +48,23 @@ class _Kept:
 
 
 class Corpora:
-    """The corpora of one store; safe to share between threads."""
+    """The corpora of one store; safe to share between threads.
 
-    def __init__(self, *, most: int = CACHED_UNITS) -> None:
+    Args:
+        most: How many units of all namespaces are kept.
+        extractor: Finds names, in records and in questions.
+        date_parser: Reads time phrases that the rules do not know.
+    """
+
+    def __init__(
+        self,
+        *,
+        most: int = CACHED_UNITS,
+        extractor: EntityExtractor = RULES,
+        date_parser: DateParser | None = None,
+    ) -> None:
+        self.extractor = extractor
+        self.date_parser = date_parser
         self._kept: OrderedDict[Path, _Kept] = OrderedDict()
         self._coherent: dict[Path, tuple[int, bool]] = {}
         self._lock = threading.Lock()
@@ -61,10 +77,21 @@ class Corpora:
             kept = self._kept.setdefault(row.path, _Kept())
             self._kept.move_to_end(row.path)
         with kept.lock:
-            corpus = _current(transaction, row, kept)
+            corpus = self._current(transaction, row, kept)
             kept.corpus, kept.sequence = corpus, max(row.sequence, kept.sequence)
             self._evict()
             yield corpus
+
+    def _current(self, transaction: Transaction, row: NamespaceRow, kept: _Kept) -> Corpus:
+        corpus = kept.corpus
+        # An older snapshot than the cached one still finds its own rows; what it lacks, it drops.
+        if corpus is not None and row.sequence <= kept.sequence:
+            return corpus
+        if corpus is not None and _follow(transaction, row, kept.sequence, corpus):
+            return corpus
+        return Corpus(
+            _units(transaction, row), extractor=self.extractor, date_parser=self.date_parser
+        )
 
     def coherent(self, transaction: Transaction, row: NamespaceRow) -> bool:
         """Tell by a sample whether the threads of a large namespace hold together."""
@@ -100,16 +127,6 @@ def _sampled(count: int) -> list[int]:
 def fits(row: NamespaceRow) -> bool:
     """Tell whether a namespace is ranked as a whole."""
     return row.documents <= LARGEST and row.length <= MOST_TERMS
-
-
-def _current(transaction: Transaction, row: NamespaceRow, kept: _Kept) -> Corpus:
-    corpus = kept.corpus
-    # An older snapshot than the cached one still finds its own rows; what it has not, it drops.
-    if corpus is not None and row.sequence <= kept.sequence:
-        return corpus
-    if corpus is not None and _follow(transaction, row, kept.sequence, corpus):
-        return corpus
-    return Corpus(_units(transaction, row))
 
 
 def _units(transaction: Transaction, row: NamespaceRow) -> list[Unit]:

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-Scores = Sequence[float]
-
-
-def by_maximum(scores: Scores) -> list[float]:
-    """Divide by the highest score; what is 0 stays 0."""
-    highest = max(scores, default=0.0)
-    return [score / highest for score in scores] if highest > 0 else list(scores)
-
 
 def min_max(scores: Mapping[int, float]) -> dict[int, float]:
     """Stretch to 0 to 1; where all are equal, each is 1. What is absent counts 0."""

@@ -26,7 +26,6 @@ TITLE_WEIGHT = 4.0
 """How much stronger a name leads to the unit that it is the title of."""
 
 A = TypeVar("A")
-B = TypeVar("B")
 
 Edges = Mapping[int, Sequence[tuple[str, float]]]
 BackEdges = Mapping[str, Sequence[tuple[int, float]]]
@@ -115,35 +114,44 @@ def pagerank(
         gamma: The share that flows on, 0 to 1.
     """
     total = (sum(units.values()) + sum(names.values())) or 1.0
-    reset_units = {unit: value / total for unit, value in units.items()}
-    reset_names = {name: value / total for name, value in names.items()}
-    on_units, on_names = dict(reset_units), dict(reset_names)
+    unit_at = {unit: place for place, unit in enumerate(graph.of_unit)}
+    name_at = {name: place for place, name in enumerate(graph.of_name)}
+    from_units = [_flows(edges, name_at, gamma) for edges in graph.of_unit.values()]
+    from_names = [_flows(edges, unit_at, gamma) for edges in graph.of_name.values()]
+    reset_units = [units.get(unit, 0.0) / total for unit in graph.of_unit]
+    reset_names = [names.get(name, 0.0) / total for name in graph.of_name]
+    on_units, on_names = reset_units, reset_names
     for _ in range(STEPS):
-        next_units = {unit: (1 - gamma) * value for unit, value in reset_units.items()}
-        next_names = {name: (1 - gamma) * value for name, value in reset_names.items()}
-        _flow(on_units, graph.of_unit, next_names, next_units, gamma)
-        _flow(on_names, graph.of_name, next_units, next_names, gamma)
+        next_units = [(1 - gamma) * value for value in reset_units]
+        next_names = [(1 - gamma) * value for value in reset_names]
+        _flow(on_units, from_units, next_names, next_units, gamma)
+        _flow(on_names, from_names, next_units, next_names, gamma)
         on_units, on_names = next_units, next_names
-    return on_units
+    return dict(zip(graph.of_unit, on_units, strict=True))
+
+
+def _flows(
+    edges: Sequence[tuple[A, float]], places: Mapping[A, int], gamma: float
+) -> list[tuple[int, float]]:
+    """Give where a node's share flows, and how much of it."""
+    total = sum([weight for _, weight in edges])
+    return [(places[other], gamma * weight / total) for other, weight in edges] if total else []
 
 
 def _flow(
-    values: Mapping[A, float],
-    edges: Mapping[A, Sequence[tuple[B, float]]],
-    into: dict[B, float],
-    staying: dict[A, float],
+    values: Sequence[float],
+    flows: Sequence[Sequence[tuple[int, float]]],
+    into: list[float],
+    staying: list[float],
     gamma: float,
 ) -> None:
     """Let each node's share flow along its edges; what has none keeps it."""
-    for node, value in values.items():
-        outgoing = edges.get(node, ())
-        total = sum(weight for _, weight in outgoing)
-        if total <= 0:
-            staying[node] = staying.get(node, 0.0) + gamma * value
-            continue
-        share = gamma * value / total
-        for other, weight in outgoing:
-            into[other] = into.get(other, 0.0) + share * weight
+    for place, (value, edges) in enumerate(zip(values, flows, strict=True)):
+        if not edges:
+            staying[place] += gamma * value
+        elif value:
+            for other, share in edges:
+                into[other] += value * share
 
 
 def ranked_by_graph(

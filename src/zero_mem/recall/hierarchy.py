@@ -7,13 +7,14 @@ texts of a thread have something in common.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from zero_mem.recall.arithmetic import Arithmetic, Graded, Vector, arithmetic
 from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.configuration import Configuration
 from zero_mem.recall.corpus import Corpus
-from zero_mem.recall.fuse import by_maximum, dense_scores
 from zero_mem.recall.levels import Level
 from zero_mem.recall.profile import Live, Question
 
@@ -21,30 +22,46 @@ FAINT = 0.01
 """What is so far from the question's time counts as having nothing to do with it."""
 
 
+Part: TypeAlias = Callable[[int], float]
+"""Gives what a part added to a unit's score, or multiplied it with."""
+
+
 @dataclass(slots=True)
 class View:
     """The scores of a view, and of each part what it gave to whom, for explanations.
 
-    `raw` is the highest BM25 score of a unit's own words.
+    `raw` is the highest BM25 score of a unit's own words, `own` a unit's share of it.
     """
 
     scores: list[float]
-    raw: float = 0.0
-    added: dict[str, list[float]] = field(default_factory=dict)
-    factors: dict[str, Mapping[int, float]] = field(default_factory=dict)
+    raw: float
+    own: Part
+    added: dict[str, Part] = field(default_factory=dict)
+    factors: dict[str, Part] = field(default_factory=dict)
 
-    def add(self, part: str, values: list[float]) -> None:
-        """Add a part's values to the scores."""
-        self.added[part] = values
-        self.scores = [score + value for score, value in zip(self.scores, values, strict=True)]
+    def add(self, part: str, values: Mapping[int, float]) -> None:
+        """Add a part's values to the scores of some units."""
+        self.added[part] = lambda index: values.get(index, 0.0)
+        scores = self.scores
+        for index, value in values.items():
+            scores[index] += value
 
     def multiply(self, part: str, factors: Mapping[int, float]) -> None:
         """Multiply the scores of some units."""
         if not factors:
             return
-        self.factors[part] = factors
+        self.factors[part] = lambda index: factors.get(index, 1.0)
         scores = self.scores
         for index, factor in factors.items():
+            scores[index] *= factor
+
+    def multiply_all(self, part: str, indices: Collection[int], factor: float) -> None:
+        """Multiply the scores of some units by the same factor."""
+        if factor == 1 or not indices:
+            return
+        self.factors[part] = lambda index: factor if index in indices else 1.0
+        scores = self.scores
+        for index in indices:
             scores[index] *= factor
 
 
@@ -53,6 +70,8 @@ def hierarchy(
     question: Question,
     config: Configuration,
     similarities: Mapping[int, float] | None = None,
+    *,
+    by: Arithmetic | None = None,
 ) -> View:
     """Score every unit.
 
@@ -61,15 +80,20 @@ def hierarchy(
         question: The question's profile.
         config: The weights.
         similarities: Of the units that have a vector, their cosine with the question.
+        by: How sums over all units are computed; by default as `arithmetic` chooses.
     """
     terms = _with_previous(corpus, question, config)
-    raw = corpus.turns.scores(terms)
-    own = by_maximum(raw)
-    view = View(list(own), max(raw, default=0.0), {"own": own})
-    if threaded(corpus, config):
-        _add_levels(view, corpus, terms, config)
-    if similarities and config.dense:
-        _add_dense(view, corpus, similarities, config)
+    dense = similarities if similarities and config.dense else None
+    by = by or arithmetic(dense=dense is not None)
+    own = by.graded(corpus.turns, terms)
+    view = View([], own.highest, own.share, {"own": own.share})
+    scores = _with_levels(by, view, corpus, own, terms, config)
+    if dense is None:
+        view.scores = by.listed(scores)
+    else:
+        found = by.dense(corpus, dense, threaded=threaded(corpus, config))
+        view.scores = by.sum(scores, found, config.dense)
+        view.added["dense"] = lambda index: config.dense * float(found[index])
     _apply_names(view, corpus, question, config)
     _apply_dates(view, corpus, question, config)
     if question.live:
@@ -79,7 +103,7 @@ def hierarchy(
 
 def threaded(corpus: Corpus, config: Configuration) -> bool:
     """Tell whether the parts of a thread say something of its units."""
-    return bool(corpus.threads) and (not config.gate or corpus.coherent)
+    return corpus.threads.any and (not config.gate or corpus.coherent)
 
 
 def _with_previous(
@@ -88,60 +112,67 @@ def _with_previous(
     """Add, more faintly, the words of the turns that the question follows."""
     if question.live is None or not config.previous:
         return question.terms
-    said = {term for index in question.live.before for term in corpus.units[index].terms}
-    faint = {term: config.previous * corpus.idf(term) for term in said}
+    said = (term for index in question.live.before for term in corpus.units[index].terms)
+    faint = {term: config.previous * corpus.idf(term) for term in dict.fromkeys(said)}
     return {**faint, **question.terms}
 
 
-def _add_levels(
-    view: View, corpus: Corpus, terms: Mapping[str, float], config: Configuration
-) -> None:
-    if config.neighbours:
-        windows = by_maximum(corpus.windows.scores(terms))
-        share, short = config.neighbours, config.short
-        view.add(
-            "window",
-            [
-                (share if length <= short else share * short / length) * (window - own)
-                for own, window, length in zip(view.scores, windows, corpus.lengths, strict=True)
-            ],
-        )
-    levels = (
-        ("episode", config.episode, "episodes", "episode_of"),
-        ("session", config.session, "sessions", "session_of"),
+def _with_levels(
+    by: Arithmetic,
+    view: View,
+    corpus: Corpus,
+    own: Graded,
+    terms: Mapping[str, float],
+    config: Configuration,
+) -> Vector:
+    """Add to a unit's own score those of its window, its episode and its session."""
+    if not threaded(corpus, config):
+        return by.own(own)
+    window = by.graded(corpus.windows, terms) if config.neighbours else own
+    episodes, sessions = (
+        (weight, _graded(by, level, terms if weight else ()))
+        for weight, level in ((config.episode, corpus.episodes), (config.session, corpus.sessions))
     )
-    for name, weight, level, members in levels:
-        if weight:
-            scores = _level_scores(getattr(corpus, level), terms)
-            view.add(name, [weight * scores[number] for number in getattr(corpus, members)])
+    scores = by.blended(
+        corpus, own, window, (episodes, sessions), share=config.neighbours, short=config.short
+    )
+    need, threads = corpus.need(config.short), corpus.threads
+    share = config.neighbours
+    view.added |= {
+        "window": lambda i: share * need[i] * (window.share(i) - own.share(i)),
+        "episode": lambda i: episodes[0] * episodes[1].share(threads.episode_of[i]),
+        "session": lambda i: sessions[0] * sessions[1].share(threads.session_of[i]),
+    }
+    return scores
 
 
-def _level_scores(level: Level, terms: Iterable[str]) -> list[float]:
-    return by_maximum(level.scores({term: level.idf(term) for term in terms}))
-
-
-def _add_dense(
-    view: View, corpus: Corpus, similarities: Mapping[int, float], config: Configuration
-) -> None:
-    near = corpus.neighbours if threaded(corpus, config) else {}
-    found = dense_scores(similarities, near)
-    view.add("dense", [config.dense * found.get(index, 0.0) for index in range(corpus.count)])
+def _graded(by: Arithmetic, level: Level, terms: Iterable[str]) -> Graded:
+    return by.graded(level, {term: level.idf(term) for term in terms})
 
 
 def _apply_names(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
-    said = {i: config.speaker for name in question.speakers for i in corpus.speakers[name]}
-    view.multiply("speaker", said if config.speaker != 1 else {})
-    exchanged = (i for name in question.counterparties for i in corpus.counterparties[name])
-    factors = dict.fromkeys(exchanged, config.counterparty)
-    view.multiply("counterparty", factors if config.counterparty != 1 else {})
+    speakers, labels = corpus.speakers, corpus.counterparties
+    said = _together(speakers[name] for name in question.speakers)
+    exchanged = _together(labels[name] for name in question.counterparties)
+    view.multiply_all("speaker", said, config.speaker)
+    view.multiply_all("counterparty", exchanged, config.counterparty)
+
+
+def _together(lists: Iterable[Sequence[int]]) -> Collection[int]:
+    """Give the indices of some lists, each once; those of one list as they are."""
+    found = list(lists)
+    return found[0] if len(found) == 1 else frozenset().union(*found)
 
 
 def _apply_dates(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
+    if question.events:
+        after = nearness(corpus, [event.span for event in question.events])
+        view.multiply("event", {index: 1 + config.events * after[index] for index in after})
     if not (question.spans and config.dates):
         return
     near = nearness(corpus, question.spans)
     if not any(view.scores):
-        view.add("date", [near.get(index, 0.0) for index in range(corpus.count)])
+        view.add("date", near)
         return
     view.multiply("date", {index: 1 + config.dates * near[index] for index in near})
 
@@ -151,11 +182,11 @@ def nearness(corpus: Corpus, asked: Iterable[Span]) -> Mapping[int, float]:
 
     Source: exp(-gap / max(1.5, 0.15 * interval)), days; measured on the development sets.
     """
-    slack = [(span, max(1.5, 0.15 * span.days)) for span in asked]
     found: dict[int, float] = {}
-    for held, indices in corpus.dated.items():
-        near = max(math.exp(-span.gap(held) / scale) for span, scale in slack)
-        if near >= FAINT:
+    for span in asked:
+        scale = max(1.5, 0.15 * span.days)
+        for held, indices in corpus.near(span, -scale * math.log(FAINT)):
+            near = math.exp(-span.gap(held) / scale)
             for index in indices:
                 if near > found.get(index, 0.0):
                     found[index] = near
@@ -174,8 +205,6 @@ def _apply_live(view: View, corpus: Corpus, live: Live, config: Configuration) -
                 for index in indices
             },
         )
-    if live.speaker and config.asker != 1:
-        said = corpus.speakers.get(live.speaker, ())
-        view.multiply("asker", dict.fromkeys(said, config.asker))
-    if config.opening != 1:
-        view.multiply("opening", dict.fromkeys(corpus.openings, config.opening))
+    if live.speaker:
+        view.multiply_all("asker", corpus.speakers.get(live.speaker, ()), config.asker)
+    view.multiply_all("opening", frozenset(corpus.openings), config.opening)

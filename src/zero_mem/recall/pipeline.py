@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +25,9 @@ HEAD = 30
 CANDIDATES = 200
 """How many of the best the paper's two views exchange."""
 
+FLOORS = (0.5, 0.25, 0.1, 0.0)
+"""Shares of the highest score, tried in turn, above which the best are looked for."""
+
 LEAST = 0.25
 """A smaller share of the units that could gain by the graph is not worth its noise."""
 
@@ -35,47 +37,86 @@ PAPER_SUPPORT = 0.5
 
 def best(scores: Sequence[float], count: int, allowed: Allowed | None) -> list[int]:
     """Give the indices of the highest scores above 0, the later one first among equals."""
-    found: Iterable[tuple[float, int]] = zip(scores, range(len(scores)), strict=True)
-    if allowed is not None:
-        found = (pair for pair in found if pair[0] > 0 and allowed(pair[1]))
-    return [index for score, index in heapq.nlargest(count, found) if score > 0]
+    highest = max(scores, default=0.0)
+    found: list[tuple[float, int]] = []
+    for share in FLOORS:
+        floor = share * highest
+        # Almost all scores are low: leaving them out at once is most of the work of sorting.
+        found = [(score, index) for index, score in enumerate(scores) if score > floor]
+        if allowed is not None:
+            found = [pair for pair in found if allowed(pair[1])]
+        if len(found) >= count:
+            break
+    found.sort(reverse=True)
+    return [index for _, index in found[:count]]
 
 
 @dataclass(slots=True)
 class Ranking:
     """The outcome of a query over a corpus.
 
-    `own` is how far each unit's own words match, and `highest` the largest share of what
-    the question's words could give that a unit has.
+    `highest` is the largest share of what the question's words could give that a unit has,
+    `head` the best units, at most `HEAD`, and `peak` the highest score of all.
     """
 
     corpus: Corpus
     question: Question
     route: Route
     view: View
-    scores: Sequence[float]
     allowed: Allowed | None
     highest: float
-    own: Sequence[float]
+    head: list[int]
+    peak: float = 0.0
+
+    @property
+    def scores(self) -> Sequence[float]:
+        """The score of each unit."""
+        return self.view.scores
+
+    @property
+    def top(self) -> float:
+        """The highest score of a unit that may be found, 1 where none has any."""
+        return self.scores[self.head[0]] if self.head else 1.0
 
     def order(self) -> Iterator[int]:
         """Give the units that have a score, best first, newer ones first among equals."""
-        head = best(self.scores, HEAD, self.allowed)
-        yield from head
-        if len(head) == HEAD:
-            # Almost nobody asks for more than the head; who does, pays for sorting all.
-            yield from best(self.scores, len(self.scores), self.allowed)[HEAD:]
+        yield from self.head
+        count = len(self.head)
+        while count >= HEAD:
+            # Almost nobody asks for more than the head; who does, pays a little at a time.
+            found = best(self.scores, 4 * count, self.allowed)
+            yield from found[count:]
+            count = len(found) if len(found) == 4 * count else 0
 
     def score(self, index: int) -> float:
         """Give a unit's score, above 0 and below 1, comparable within a namespace."""
-        highest = max(self.scores, default=0.0) or 1.0
-        return self.highest * self.scores[index] / highest
+        return self.highest * self.scores[index] / self.peak
 
     def parts(self, index: int) -> Mapping[str, float]:
         """Give what each part added to a unit's score, or multiplied it with (`x part`)."""
-        added = {part: values[index] for part, values in self.view.added.items()}
-        factors = {f"x {part}": by[index] for part, by in self.view.factors.items() if index in by}
-        return {part: value for part, value in {**added, **factors}.items() if abs(value) > 1e-9}
+        added = {part: values(index) for part, values in self.view.added.items()}
+        factors = {f"x {part}": by(index) for part, by in self.view.factors.items()}
+        return {part: value for part, value in added.items() if abs(value) > 1e-9} | {
+            part: factor for part, factor in factors.items() if factor != 1
+        }
+
+    def seeds(self, count: int) -> dict[int, float]:
+        """Give the best units with their scores, the highest being 1."""
+        top = self.head if count <= HEAD else best(self.scores, count, self.allowed)
+        return {index: self.scores[index] / self.top for index in top[:count]}
+
+    def add(self, part: str, values: Mapping[int, float]) -> None:
+        """Add a part's values, none below 0, to the scores of some units."""
+        self.view.add(part, values)
+        self.rise(values)
+
+    def rise(self, indices: Iterable[int]) -> None:
+        """Find the head anew, knowing that only these scores may have risen."""
+        allowed, scores = self.allowed, self.scores
+        new = set(indices).difference(self.head)
+        found = [i for i in new if scores[i] > 0 and (allowed is None or allowed(i))]
+        among = [(scores[index], index) for index in (*self.head, *found)]
+        self.head = [index for _, index in sorted(among, reverse=True)[:HEAD]]
 
 
 def rank(
@@ -100,17 +141,24 @@ def rank(
         allowed: Tells which units may be found.
     """
     phrases = config.phrases if config.dates else 1.0
-    question = read_question(corpus, text, asked_at=asked_at, live=live, phrases=phrases)
+    question = read_question(
+        corpus,
+        text,
+        asked_at=asked_at,
+        live=live,
+        phrases=phrases,
+        events=config.events > 0,
+        allowed=allowed,
+    )
     view = hierarchy(corpus, question, config, similarities)
     ranking = Ranking(
         corpus=corpus,
         question=question,
         route=route(question),
         view=view,
-        scores=view.scores,
         allowed=allowed,
         highest=_best(corpus, question, view.raw),
-        own=view.added["own"],
+        head=best(view.scores, HEAD, allowed),
     )
     if config.routed:
         _fuse_views(ranking, config)
@@ -118,7 +166,7 @@ def rank(
         _add_graph(ranking, config)
         _add_closure(ranking, config)
     _calibrate(ranking, config)
-    ranking.scores = view.scores
+    ranking.peak = max(view.scores, default=0.0) or 1.0
     return ranking
 
 
@@ -129,14 +177,6 @@ def _best(corpus: Corpus, question: Question, raw: float) -> float:
     absent = question.absent * corpus.idf("")
     most = (sum(question.terms.values()) + absent) * (K1 + 1)
     return min(max(raw / most, 0.01), 0.99) if most else 0.5
-
-
-def _heads(ranking: Ranking, count: int) -> dict[int, float]:
-    """Give the best units with their scores, the highest being 1."""
-    scores = ranking.view.scores
-    top = best(scores, count, ranking.allowed)
-    highest = scores[top[0]] if top else 1.0
-    return {index: scores[index] / highest for index in top}
 
 
 def _add_graph(ranking: Ranking, config: Configuration) -> None:
@@ -154,7 +194,7 @@ def _add_graph(ranking: Ranking, config: Configuration) -> None:
         return
     _scale(ranking)
     if config.graph:
-        prior = _heads(ranking, graph.SEEDS)
+        prior = ranking.seeds(graph.SEEDS)
         found = graph.ranked_by_graph(
             corpus,
             ranking.question,
@@ -165,12 +205,12 @@ def _add_graph(ranking: Ranking, config: Configuration) -> None:
         )
         highest = max(found.values(), default=0.0) or 1.0
         weight = loose * config.graph / highest
-        _add(ranking, "graph", {index: weight * value for index, value in found.items()})
+        ranking.add("graph", {index: weight * value for index, value in found.items()})
     if config.bridges:
-        best = _heads(ranking, graph.BRIDGE_SEEDS)
+        best = ranking.seeds(graph.BRIDGE_SEEDS)
         linked = graph.bridges(corpus, ranking.question, best, ranking.allowed)
         weight = loose * config.bridges * max(ranking.view.scores, default=0.0)
-        _add(ranking, "bridge", {index: weight * value for index, value in linked.items()})
+        ranking.add("bridge", {index: weight * value for index, value in linked.items()})
 
 
 def _scale(ranking: Ranking) -> None:
@@ -180,28 +220,20 @@ def _scale(ranking: Ranking) -> None:
         ranking.view.scores = [score / highest for score in ranking.view.scores]
 
 
-def _add(ranking: Ranking, part: str, values: Mapping[int, float]) -> None:
-    dense = [0.0] * ranking.corpus.count
-    for index, value in values.items():
-        dense[index] = value
-    ranking.view.add(part, dense)
-
-
 def _add_closure(ranking: Ranking, config: Configuration) -> None:
     corpus = ranking.corpus
     if not config.closure or ranking.question.live or not threaded(corpus, config):
         return
-    seeds = _heads(ranking, config.closure_seeds)
-    highest = max(ranking.view.scores, default=0.0)
+    seeds = ranking.seeds(config.closure_seeds)
     found = close.same_days(corpus, list(seeds), seeds)
-    weight = config.closure * highest
-    _add(ranking, "closure", {index: weight * value for index, value in found.items()})
+    weight = config.closure * ranking.top
+    ranking.add("closure", {index: weight * value for index, value in found.items()})
 
 
 def _fuse_views(ranking: Ranking, config: Configuration) -> None:
     """Fuse the views as the paper does: rho for the routed one, then bounded support."""
     corpus, question = ranking.corpus, ranking.question
-    prior = _heads(ranking, CANDIDATES)
+    prior = ranking.seeds(CANDIDATES)
     by_graph = graph.exact(
         corpus,
         question,
@@ -219,35 +251,38 @@ def _fuse_views(ranking: Ranking, config: Configuration) -> None:
     scores = [0.0] * corpus.count
     for index, value in fused.items():
         scores[index] = value
+    by_hierarchy, by_names = min_max(prior), min_max(by_graph)
     ranking.view.factors.clear()
-    ranking.view.added = {"own": list(ranking.own), "hierarchy": _spread(corpus, min_max(prior)),
-                          "graph": _spread(corpus, min_max(by_graph))}  # fmt: skip
+    ranking.view.added = {
+        "own": ranking.view.own,
+        "hierarchy": lambda index: by_hierarchy.get(index, 0.0),
+        "graph": lambda index: by_names.get(index, 0.0),
+    }
     ranking.view.scores = scores
+    ranking.head = best(scores, HEAD, ranking.allowed)
     if config.closure:
         _support(ranking, config)
 
 
 def _support(ranking: Ranking, config: Configuration) -> None:
     """Let the main evidence's bridges and neighbours rise, below the evidence itself."""
-    evidence = _heads(ranking, config.items or config.closure_seeds)
+    evidence = ranking.seeds(config.items or config.closure_seeds)
     near = close.neighbouring(ranking.corpus, list(evidence), evidence, PAPER_SUPPORT)
     linked = graph.bridges(ranking.corpus, ranking.question, evidence, ranking.allowed)
     for index in near.keys() | linked.keys():
         support = max(near.get(index, 0.0), PAPER_SUPPORT * min(1.0, linked.get(index, 0.0)))
         if index not in evidence and (ranking.allowed is None or ranking.allowed(index)):
             ranking.view.scores[index] = max(ranking.view.scores[index], support)
+    ranking.rise(near.keys() | linked.keys())
 
 
 def _calibrate(ranking: Ranking, config: Configuration) -> None:
     """Prefer, a little, evidence that holds the kind of value that the question wants."""
     answer, units = ranking.question.answer, ranking.corpus.units
     if config.calibration:
-        fitting = (i for i in _heads(ranking, HEAD) if fits(answer, units[i].text))
+        fitting = (i for i in ranking.seeds(HEAD) if fits(answer, units[i].text))
         ranking.view.multiply("fit", dict.fromkeys(fitting, 1 + config.calibration))
-
-
-def _spread(corpus: Corpus, values: Mapping[int, float]) -> list[float]:
-    return [values.get(index, 0.0) for index in range(corpus.count)]
+        ranking.rise(())
 
 
 def newest_first(

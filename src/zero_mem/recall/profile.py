@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias
 
 from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.dates import spans, without_phrases
-from zero_mem.text.entities import entities
+from zero_mem.recall.events import Event, resolved
 from zero_mem.text.segment import query_terms
 
 Answer: TypeAlias = Literal["time", "number", "person", "place", "list", "yes-no", "other"]
@@ -71,14 +71,16 @@ class Question:
     """A question's profile.
 
     `terms` are its words with their idf, without its time phrases where other words remain;
-    `absent` counts those that no unit has; `aligned` are the names in it that the graph
-    knows; `relational` tells that it asks about relations between things.
+    `absent` counts those that no unit has; `events` are its phrases that count from something
+    that happened, where it names no days; `names` are those that the graph may know;
+    `relational` tells that it asks about relations between things.
     """
 
     text: str
     terms: Mapping[str, float]
     absent: int
     spans: tuple[Span, ...] = ()
+    events: tuple[Event, ...] = ()
     names: frozenset[str] = frozenset()
     speakers: tuple[str, ...] = ()
     counterparties: tuple[str, ...] = ()
@@ -95,6 +97,8 @@ def read_question(
     asked_at: datetime | None = None,
     live: Live | None = None,
     phrases: float = 1.0,
+    events: bool = True,
+    allowed: Callable[[int], bool] | None = None,
 ) -> Question:
     """Read a question.
 
@@ -104,10 +108,12 @@ def read_question(
         asked_at: When it was asked; relative times count from there.
         live: The conversation that it continues.
         phrases: The weight of the words of time phrases.
+        events: Where it names no days, find out when the events were that it counts from.
+        allowed: Tells which units may say that.
     """
     read = text[:READ_CHARACTERS]
     anchor = asked_at.date() if asked_at else None
-    days = [s for s in spans(read, anchor=anchor, years=corpus.years) if s.days <= LONGEST_SPAN]
+    days = [s for s in _days(corpus, read, anchor) if s.days <= LONGEST_SPAN]
     words = query_terms(text)
     terms = _weighed(corpus, words)
     if days and phrases != 1:
@@ -118,7 +124,8 @@ def read_question(
         terms=terms,
         absent=sum(term not in corpus.occurrences for term in words[:MAX_TERMS]),
         spans=tuple(days),
-        names=frozenset(entity.name for entity in entities(read)),
+        events=resolved(corpus, read, allowed) if events and not (days or live) else (),
+        names=frozenset(entity.name for entity in corpus.extractor.entities(read)),
         speakers=tuple(_named(read, (n for n in corpus.speakers if n.lower() not in _ROLES))),
         counterparties=tuple(_named(read, corpus.counterparties)),
         answer=answer_type(text),
@@ -126,6 +133,14 @@ def read_question(
         aggregate=bool(_AGGREGATE.search(read)),
         live=live,
     )
+
+
+def _days(corpus: Corpus, text: str, anchor: date | None) -> Iterator[Span]:
+    """Find the days that a question names: by rules, and what they leave by another reader."""
+    yield from spans(text, anchor=anchor, years=corpus.years)
+    if corpus.date_parser is not None and anchor is not None:
+        for first, last in corpus.date_parser.days(without_phrases(text), anchor=anchor):
+            yield Span(first.toordinal(), last.toordinal())
 
 
 def answer_type(text: str) -> Answer:

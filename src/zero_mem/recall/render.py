@@ -150,7 +150,8 @@ def reason(found: Finding, rank: int) -> str:
     own = parts.pop("own", 0.0)
     said = [f"rank {rank}, BM25 {own:.3f}", *(f"{name} {parts[name]:.3f}" for name in parts)]
     newer = [f"superseded by {found.superseded_by}"] if found.superseded_by else []
-    return ", ".join([*said, f"score {found.hit.score:.3f}", *newer])
+    note = [found.note] if found.note else []
+    return ", ".join([*said, f"score {found.hit.score:.3f}", *newer, *note])
 
 
 def recalled(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -26,8 +26,9 @@ class Request:
         session: The running conversation whose next turn the query is; its own records are
             not found, they are in the prompt.
         speaker: Who says that turn.
-        own_words: Only records that hold a word of the query.
+        own_words: Only records that hold a word of the query, or are near it in meaning.
         similarities: Of the records that have a vector (by position), the cosine with the query.
+        shown: Tells which records an explanation may name.
     """
 
     query: str
@@ -39,14 +40,19 @@ class Request:
     speaker: str = ""
     own_words: bool = False
     similarities: Mapping[int, float] | None = None
+    shown: Callable[[MemoryRecord], bool] = lambda record: True
 
 
 class Finding(NamedTuple):
-    """A record found: what each part gave it, and the id of a newer version of its fact."""
+    """A record found: what each part gave it, and the id of a newer version of its fact.
+
+    `note` says what else decided, in words.
+    """
 
     hit: Hit
     parts: Mapping[str, float]
     superseded_by: str = ""
+    note: str = ""
 
 
 def check_query(query: object) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from itertools import islice
 
 from zero_mem.index.document import index_terms, searched_text
 from zero_mem.index.units import unit_of
+from zero_mem.recall.arithmetic import arithmetic
 from zero_mem.recall.corpora import Corpora, fits, units_of
 from zero_mem.recall.corpus import Corpus
+from zero_mem.recall.events import Event
 from zero_mem.recall.lexical import StoredLexicon, rank
 from zero_mem.recall.pipeline import HEAD, Ranking, newest_first
 from zero_mem.recall.pipeline import rank as rank_units
@@ -27,6 +30,9 @@ half as many by their meaning."""
 
 PREVIOUS = 4
 """How many turns before a live one are its context."""
+
+NEAR = 0.5
+"""Of the dense score of the record that is nearest, this much says that a record is near too."""
 
 _REACH = 2
 """How many rows each side are read for a record's neighbours."""
@@ -61,12 +67,10 @@ def _ranked(corpus: Corpus, request: Request) -> Ranking:
     units, session = corpus.units, request.session
     live, similarities = None, request.similarities
     if session:
-        said = [index for index, unit in enumerate(units) if unit.session == session]
-        before = tuple(said[-PREVIOUS:])
+        before = tuple(corpus.threads.of_session(session)[-PREVIOUS:])
         live = Live(speaker=request.speaker, before=before, moment=request.asked_at)
-    if similarities is not None:
-        places = corpus.places
-        similarities = {places[p]: value for p, value in similarities.items() if p in places}
+    if similarities:
+        similarities = arithmetic(dense=True).placed(corpus, similarities)
     return rank_units(
         corpus,
         request.query,
@@ -99,32 +103,59 @@ def _found(
     shown = _visible(ranking, order, request, read)
     head = dict(islice(shown, HEAD))
     indices, replacing = newest_first(ranking.corpus, list(head), request.config)
+    notes = _notes(ranking, request, read)
     scores = sorted((ranking.score(index) for index in indices), reverse=True)
     for index, score in zip(indices, scores, strict=True):
         newer = head[replacing[index]].memory_id if index in replacing else ""
-        yield _finding(ranking, index, head[index], score, newer)
+        yield _finding(ranking, index, head[index], score, newer, notes)
     for index, record in shown:
-        yield _finding(ranking, index, record, ranking.score(index), "")
+        yield _finding(ranking, index, record, ranking.score(index), "", notes)
 
 
 def _finding(
-    ranking: Ranking, index: int, record: MemoryRecord, score: float, newer: str
+    ranking: Ranking,
+    index: int,
+    record: MemoryRecord,
+    score: float,
+    newer: str,
+    notes: Mapping[Event, str],
 ) -> Finding:
     hit = Hit(memory_id=record.memory_id, score=score, record=record)
-    return Finding(hit, ranking.parts(index), newer)
+    parts = ranking.parts(index)
+    note = "; ".join(notes.values()) if "x event" in parts else ""
+    return Finding(hit, parts, newer, note)
+
+
+def _notes(ranking: Ranking, request: Request, read: _Reader) -> Mapping[Event, str]:
+    """Say which memory told when an event was, unless it may not be shown."""
+    events = ranking.question.events
+    records = read([event.unit for event in events]) if events else {}
+    notes: dict[Event, str] = {}
+    for event in events:
+        record = records.get(event.unit)
+        if record and visible(record, request.where, request.now) and request.shown(record):
+            days = " to ".join(date.fromordinal(day).isoformat() for day in sorted({*event.span}))
+            notes[event] = f"{event.phrase!r} means {days}, by memory {record.memory_id}"
+    return notes
 
 
 def _visible(
     ranking: Ranking, order: Iterable[int], request: Request, read: _Reader
 ) -> Iterator[tuple[int, MemoryRecord]]:
-    own = ranking.own
-    wanted = (index for index in order if not request.own_words or own[index] > 0)
+    wanted = (i for i in order if not request.own_words or _matches(ranking, i, request))
     while chunk := list(islice(wanted, _CHUNK)):
         records = read(chunk)
         for index in chunk:
             record = records.get(index)
             if record is not None and visible(record, request.where, request.now):
                 yield index, record
+
+
+def _matches(ranking: Ranking, index: int, request: Request) -> bool:
+    """Tell whether a unit holds a word of the query, or is near it in meaning."""
+    dense = ranking.view.added.get("dense")
+    near = dense is not None and dense(index) >= NEAR * request.config.dense
+    return near or ranking.view.own(index) > 0
 
 
 def search_listed(records: Iterable[MemoryRecord], request: Request) -> Iterator[Finding]:
@@ -161,6 +192,8 @@ def _among_candidates(
         frequencies=lexicon.frequencies(terms),
         total=row.documents,
         coherent=corpora.coherent(transaction, row),
+        extractor=corpora.extractor,
+        date_parser=corpora.date_parser,
     )
     ranking = _ranked(corpus, request)
     lowest = 1.0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice, pairwise
 
@@ -25,27 +24,8 @@ COHERENCE = 0.02
 """How much likelier neighbours are than other units where threads hold together (cosine)."""
 
 
-def threads(units: Sequence[Unit], labels: Sequence[str]) -> list[list[int]]:
-    """Group units by session, counterparty and kind, each group in order of time.
-
-    Args:
-        units: The units of a namespace, in order of position.
-        labels: The counterparty of each, "" where none is known.
-
-    Returns:
-        Indices into `units`; units without a session form no thread.
-    """
-    groups: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for index, unit in enumerate(units):
-        if unit.session:
-            groups[unit.session, labels[index], unit.kind].append(index)
-    found = [group for group in groups.values() if len(group) > 1]
-    for group in found:
-        group.sort(key=lambda index: (_moment(units[index]), index))
-    return found
-
-
-def _moment(unit: Unit) -> float:
+def moment(unit: Unit) -> float:
+    """Give the place of a unit in time; one without a time comes first."""
     return unit.stamp.timestamp() if unit.stamp else 0.0
 
 
@@ -79,9 +59,9 @@ def episodes(units: Sequence[Unit], group: Sequence[int]) -> Iterator[Sequence[i
 
 
 def coherent(
-    groups: Sequence[Sequence[int]],
+    groups: Iterable[Sequence[int]],
     near: Mapping[int, Sequence[int]],
-    count: int,
+    among: Sequence[int],
     likeness: Callable[[int, int], float],
 ) -> bool:
     """Tell whether neighbours speak of the same things more than any two units do.
@@ -92,14 +72,22 @@ def coherent(
     Args:
         groups: The threads.
         near: The neighbours of each unit.
-        count: The number of units.
+        among: The units that are looked at, in order.
         likeness: The cosine of two units, 0 to 1.
     """
-    pairs = [(a, b) for g in groups for a, b in pairwise(g) if b in near[a]]
+    place = {index: number for number, index in enumerate(among)}
+    pairs = [
+        (a, b)
+        for group in groups
+        for a, b in pairwise(group)
+        if a in place and b in place and b in near[a]
+    ]
     if not pairs:
         return False
     step = max(1, len(pairs) // PAIRS)
     chosen = list(islice(pairs[::step], PAIRS))
     close = sum(likeness(a, b) for a, b in chosen) / len(chosen)
-    far = sum(likeness(a, (b + count // 2) % count) for a, b in chosen) / len(chosen)
+    count = len(among)
+    others = [(a, among[(place[b] + count // 2) % count]) for a, b in chosen]
+    far = sum(likeness(a, b) for a, b in others) / len(chosen)
     return close - far >= COHERENCE and close >= 2 * far

@@ -27,6 +27,10 @@ in line
 reachable
     It is visible, or the prompt has a live handle of a tool result that holds it.
 
+reply value
+    Of the assistant's text in a message without calls: each id, code, date and number of 2
+    digits or more that is from memory, as above. Replies charge no reads.
+
 A value that is not visible charges a read, its request and its answer, at that call.
 All figures are pooled: sums over all calls of all runs, never means of runs.
 """
@@ -47,8 +51,8 @@ from zero_mem.replay.values import (
     container,
     find,
     leaves,
+    reply_values,
     stands,
-    text_values,
 )
 
 CACHE_READ: Final = 0.1
@@ -98,6 +102,10 @@ class _Record:
     def holding(self, value: str) -> list[Leaf]:
         """The leaves in which a value stands."""
         return [leaf for leaf in self.leaves() if value in leaf.text and stands(value, leaf.text)]
+
+    def counts(self, number: str) -> bool:
+        """Tell whether a number is a scalar of the result, which a text has anywhere."""
+        return not self.is_json or any(leaf.text == number for leaf in self.leaves())
 
     def lines(self, value: str) -> Iterator[str]:
         """The whole lines in which a value stands, without white space around them."""
@@ -193,18 +201,17 @@ class History:
     def replied(self, message: Message) -> list[Taken]:
         """List what the text of the next message takes from memory.
 
-        Its values are the scalars of JSON results that stand in the text, and the paths and
-        telling identifiers of the text, by the same rules of length.
+        Its values are the ids, codes, dates and numbers that `reply_values` finds. A number
+        is short enough to stand in a result by accident, so that of JSON it has to be a whole
+        scalar.
         """
-        texts = {
-            leaf.text
-            for record in self._records.values()
-            for leaf in (record.leaves() if record.is_json else ())
-            if leaf.long_enough and not leaf.is_key and leaf.text in message.text
-        }
-        values = [text for text in sorted(texts) if stands(text, message.text)]
-        values += [value for value in text_values(message.text) if value not in texts]
-        return list(self.named(values))
+        named, numbers = reply_values(message.text)
+        found = list(self.named(named))
+        for taken in self.named(numbers):
+            holders = tuple(at for at in taken.holders if self._records[at].counts(taken.value))
+            if holders:
+                found.append(Taken(value=taken.value, holders=holders))
+        return found
 
     def named(self, values: Iterable[str]) -> Iterator[Taken]:
         """Give those of some values that can only have come from memory."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.controller.messages import Message
 from zero_mem.replay.accounting import TokenCache
 from zero_mem.replay.coverage import History, Part, Taken, Verdict, judge, read_of
 from zero_mem.replay.figures import Seen, ValueSeen
-from zero_mem.replay.prompt import Entry
+from zero_mem.replay.prompt import INJECTED, Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,26 +84,34 @@ class Shown:
     """What one session's prompts show of memory, kept up to date from call to call.
 
     A value from memory stands in nothing that was said, so that of a prompt only tool results
-    and what a strategy wrote itself can show it. Both lists have one item per message:
-    `parts` an empty text and `live` a -1 for what shows nothing, or has no handle.
+    and what a strategy wrote itself can show it. `live` has one item per message, -1 for what
+    has no handle.
     """
 
     def __init__(self) -> None:
-        self.parts: list[Part] = []
         self.live: list[int] = []
+        self._parts: list[Sequence[Part]] = []
+
+    @property
+    def parts(self) -> list[Part]:
+        """The texts that can show a value, each with the message that it stands for."""
+        return [part for parts in self._parts for part in parts]
 
     def update(self, entries: Sequence[Entry], kept: int) -> None:
         """Take the next prompt, of which the first `kept` messages are as before."""
-        del self.parts[kept:], self.live[kept:]
+        del self._parts[kept:], self.live[kept:]
         for entry in entries[kept:]:
-            self.parts.append(_part(entry))
+            self._parts.append(_parts(entry))
             self.live.append(entry.origin if entry.receipt else -1)
 
 
-_SHOWS_NOTHING: Final = Part(text="")
-
-
-def _part(entry: Entry) -> Part:
+def _parts(entry: Entry) -> Sequence[Part]:
     if entry.message.role != "tool" and not entry.changed:
-        return _SHOWS_NOTHING
-    return Part(text=entry.message.text, origin=entry.origin)
+        return ()
+    text = entry.message.text
+    quoted = [
+        Part(text=text[span.start : span.end], origin=span.origin)
+        for span in entry.spans
+        if span.origin != INJECTED
+    ]
+    return quoted or (Part(text=text, origin=entry.origin),)

@@ -75,7 +75,7 @@ def _coverage_tiles(seen: Seen) -> list[tuple[str, str]]:
 
 
 def lines(replay: Replay, judged: Outcome | None) -> str:
-    """Draw the tokens at each call, wide and narrow; Zero-Mem at the judged budget alone."""
+    """Draw the tokens at each call, wide and narrow; of budgets the judged one alone."""
     series = [
         Series(
             key=outcome.strategy,
@@ -118,7 +118,8 @@ def lines_table(replay: Replay, judged: Outcome | None) -> str:
 
 def charted(replay: Replay, judged: Outcome | None) -> list[Outcome]:
     """List the outcomes that are drawn as lines."""
-    return [o for o in replay.outcomes if o.strategy != "zero_mem" or o is judged]
+    at = judged.budget if judged else None
+    return [o for o in replay.outcomes if o.budget in (None, at)]
 
 
 def metrics(replay: Replay) -> str:

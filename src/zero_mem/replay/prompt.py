@@ -17,12 +17,17 @@ INJECTED: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A stretch of a message's text that memory put there, with its reason in a few words."""
+    """A stretch of a message's text that memory put there, with its reason in a few words.
+
+    `origin` is the index of the transcript's message that it quotes, where that is another
+    one than its entry stands for.
+    """
 
     start: int
     end: int
     column: SpanColumn
     reason: str
+    origin: int = INJECTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

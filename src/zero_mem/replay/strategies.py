@@ -14,7 +14,9 @@ from typing import ClassVar, Final
 
 from zero_mem import handles
 from zero_mem.controller.core import Insertion, Offloader
+from zero_mem.controller.folding import folds_after
 from zero_mem.controller.messages import Message
+from zero_mem.controller.tail import Standing, Tail, TailSelector, standing_share
 from zero_mem.errors import InvalidInput
 from zero_mem.replay.figures import LeftOut
 from zero_mem.replay.prompt import INJECTED, Entry, Grown, Span
@@ -320,18 +322,22 @@ class NextCallFolding(Strategy):
 class _Folding(_Receipts):
     def __init__(self, count: Count) -> None:
         super().__init__(count)
-        self._shown: list[tuple[int, str]] = []
         self._fresh: list[tuple[int, str]] = []
 
     def observe(self, message: Message, origin: int, memory_id: str) -> None:
         if memory_id:
             self._fresh.append((len(self.entries), memory_id))
+        elif message.role == "assistant":
+            if folds_after(message):
+                self._fold()
+            self._fresh = []
         self.entries.append(Entry(message=message, origin=origin))
 
-    def prompt(self) -> list[Entry]:
-        for at, memory_id in self._shown:
+    def _fold(self) -> None:
+        for at, memory_id in self._fresh:
             self.entries[at] = self._receipt(self.entries[at], memory_id)
-        self._shown, self._fresh = self._fresh, []
+
+    def prompt(self) -> list[Entry]:
         return list(self.entries)
 
 
@@ -391,6 +397,51 @@ class _Offloading(_Growing):
         return replace(folded, receipt=receipt, spans=spans)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroMemTail(ZeroMem):
+    """Decide with a part of the budget; the rest is a block that is selected at each call.
+
+    The block stands at the end and is kept out of the history, so no cache ever holds it.
+    """
+
+    name: ClassVar[str] = "zero_mem_tail"
+    title: ClassVar[str] = "Zero-Mem with a tail"
+
+    def _session(self, tokenizer: Tokenizer) -> Session:
+        offloader = Offloader(share=standing_share(self.share), tokenizer=tokenizer)
+        return _Tailing(offloader, TailSelector(share=self.share, tokenizer=tokenizer))
+
+
+class _Tailing(_Offloading):
+    def __init__(self, offloader: Offloader, selector: TailSelector) -> None:
+        super().__init__(offloader)
+        self._selector = selector
+
+    def observe(self, message: Message, origin: int, memory_id: str) -> None:
+        super().observe(message, origin, memory_id)
+        shown = self.entries[-1].message.text
+        standing = Standing(memory_id=memory_id, text=shown) if memory_id else None
+        self._selector.take(message, standing)
+
+    def prompt(self) -> list[Entry]:
+        block = self._selector.select()
+        return [*self.entries, self._entry(block)] if block.text else self.entries[:]
+
+    def _entry(self, block: Tail) -> Entry:
+        spans = tuple(
+            Span(
+                start=span.start,
+                end=span.end,
+                column="conversation",
+                reason=span.reason,
+                origin=self.entries[span.origin].origin,
+            )
+            for span in block.spans
+        )
+        entry = injected(block.text, "block for this call alone")
+        return replace(entry, spans=spans)
+
+
 BUDGETS: Final = (0.15, 0.25, 0.35, 0.5)
 
 NOT_RUN: Final = (
@@ -403,11 +454,12 @@ NOT_RUN: Final = (
 
 
 def every_strategy(budgets: Iterable[float] = BUDGETS) -> tuple[Strategy, ...]:
-    """Give every strategy that needs no extra; Zero-Mem once per budget.
+    """Give every strategy that needs no extra; Zero-Mem, plain and with a tail, once per budget.
 
     Raises:
         InvalidInput: A budget is not above 0 and at most 1.
     """
+    budgets = tuple(budgets)
     return (
         FullConcatenation(),
         SlidingWindow(),
@@ -417,6 +469,7 @@ def every_strategy(budgets: Iterable[float] = BUDGETS) -> tuple[Strategy, ...]:
         NextCallFolding(),
         ReceiptsOnly(),
         *(ZeroMem(share=share) for share in budgets),
+        *(ZeroMemTail(share=share) for share in budgets),
     )
 
 

@@ -20,6 +20,9 @@ _PATH: Final = re.compile(r"(?<![\w./-])[\w.@+~-]*(?:/[\w.@+-]+)+", re.ASCII)
 _IDENTIFIER: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Za-z_][A-Za-z0-9_]{5,}", re.ASCII)
 _TELLING: Final = re.compile(r"[_0-9]|[a-z][A-Z]", re.ASCII)
 _WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+_NAMED: Final = re.compile(r"(?<![\w-])\w+(?:-\w+)*", re.ASCII)
+_NUMBER: Final = re.compile(r"(?<![\w.,:/-])\d[\d,]*(?:\.\d+)?(?![\w:/-]|[.,]\d)", re.ASCII)
+_CODE: Final = re.compile(r"[A-Z]{3,}", re.ASCII)
 _ESCAPED: Final = re.compile(r"\\(?:[nrt]|u[0-9a-fA-F]{4})\Z")
 
 _COMMANDS: Final = frozenset(("bash", "cmd", "command", "commands", "script", "shell", "sql"))
@@ -125,6 +128,31 @@ def text_values(text: str) -> list[str]:
         if _TELLING.search(match[0])
     ]
     return list(dict.fromkeys(value for _, value in sorted(found)))
+
+
+# What a reply names
+
+
+def reply_values(text: str) -> tuple[list[str], list[str]]:
+    """List what a text to a person names, each once, in order: ids, codes and dates, numbers.
+
+    An id has letters and digits, or is a telling identifier or a path; a code is capitals
+    alone, 3 or more; a date is written as in `2026-05-20`. A number has 2 digits or more and
+    is no part of a date, a time or an id; its thousands may have commas.
+    """
+    named = [match[0] for match in _NAMED.finditer(text) if _names_one(match[0])]
+    named += text_values(text)
+    numbers = [match[0].replace(",", "") for match in _NUMBER.finditer(text)]
+    numbers = [number for number in numbers if sum(map(str.isdigit, number)) >= 2]
+    return list(dict.fromkeys(named)), list(dict.fromkeys(numbers))
+
+
+def _names_one(word: str) -> bool:
+    """Tell an id, a code or a date from a word and a number."""
+    if len(word) < 3:
+        return False
+    digits, letters = any(map(str.isdigit, word)), any(map(str.isalpha, word))
+    return (digits and (letters or "-" in word)) or bool(_CODE.fullmatch(word))
 
 
 # JSON

@@ -102,6 +102,7 @@ class Forgetting(View):
                 swept = run(plan)
                 if dry_run:
                     raise _DryRun
+            self._memory.metrics.swept()
         except _DryRun:
             pass
         return SweepReport(swept=tuple(swept), dry_run=dry_run)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import islice
 
-from zero_mem.errors import NotFound
+from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.operations import history
 from zero_mem.operations.batch import BatchResult
@@ -12,6 +13,7 @@ from zero_mem.operations.history import HistoryEntry, RollbackRequest
 from zero_mem.operations.requests import check_moment, check_name
 from zero_mem.operations.rules import missing
 from zero_mem.past import Past
+from zero_mem.recall.render import check_count
 from zero_mem.space.view import View
 
 
@@ -31,6 +33,24 @@ class Journal(View):
         if not entries:
             raise NotFound(missing(identity, None))
         return [history.history_entry(entry) for entry in entries]
+
+    def changes(self, *, after: int = 0, limit: int = 100) -> list[HistoryEntry]:
+        """List the changes of the namespace beyond a journal position, in order.
+
+        Ask again with the `sequence` of the last entry to follow the journal; nothing is left
+        out and nothing comes twice.
+
+        Args:
+            after: A `sequence`; 0 is the beginning.
+            limit: Most entries.
+        """
+        if after < 0:
+            raise InvalidInput(f"after is a position in the journal from 0, not {after}")
+        most = check_count(limit, "limit")
+        self._memory.flush()
+        with self._reading() as (transaction, row, _):
+            entries = transaction.journal(row, after=after) if row else iter(())
+            return [history.history_entry(entry) for entry in islice(entries, most)]
 
     def as_of(self, moment: datetime) -> Past:
         """Give the namespace as it was recorded at a moment: get, list, search, recall."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
+from time import perf_counter
 from typing import Any, TypeAlias
 
 from zero_mem.errors import InvalidInput, NotFound
@@ -105,12 +106,18 @@ class Reads(View):
             return sum(visible(s.record, parsed, now) for s in stored)
 
     def search(self, query: str, *, where: Where | None = None, limit: int = 10) -> Hits:
-        """Find live records by their words, best first.
+        """Find live records by their words, best first, and by their meaning with an embedder.
+
+        Without an embedder, or while it gives nothing, only what holds a word of the query is
+        found; `Recall.degraded` says when that is so.
 
         Args:
             query: Any text; no character in it has a special meaning.
             where: A filter; one that names a state reads that state instead.
             limit: Most hits.
+
+        Returns:
+            Hits with a score above 0 and below 1, comparable within the namespace.
         """
         # What ranks is loaded on first use: most of an import's time would go there.
         from zero_mem.recall.search import search as search_namespace
@@ -118,10 +125,19 @@ class Reads(View):
         limit = check_count(limit, "limit")
         text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         self._memory.flush()
+        dense = self._memory.dense
+        near = dense.look_up(self._path, text) if dense else None
         with self._reading() as (transaction, row, now):
             if row is None:
                 return []
-            request = Request(query=text, where=parsed, now=now, asked_at=now, own_words=True)
+            request = Request(
+                query=text,
+                where=parsed,
+                now=now,
+                asked_at=now,
+                own_words=True,
+                similarities=near.scores if near else None,
+            )
             found = search_namespace(transaction, row, request, self._memory.corpora)
             return [finding.hit for finding in islice(found, limit)]
 
@@ -158,6 +174,7 @@ class Reads(View):
         """
         from zero_mem.recall.search import search as search_namespace
 
+        begun = perf_counter()
         config = configuration(profile)
         text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
@@ -180,6 +197,7 @@ class Reads(View):
                 session=live[0],
                 speaker=live[1],
                 similarities=near.scores if near else None,
+                shown=lambda record: _shown(row, record),
             )
             found = search_namespace(transaction, row, request, self._memory.corpora)
             recall = recalled(
@@ -191,6 +209,7 @@ class Reads(View):
                 threshold=lambda record: _limits(row, record).compaction_threshold,
                 explain=explain,
             )
+        self._memory.metrics.recalled(len(recall.items), recall.tokens, begun)
         return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
 
     def recall_for_prompt(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from zero_mem import filters
+from zero_mem.errors import ZeroMemError
 from zero_mem.filters import Filter
 from zero_mem.operations.plan import Plan
 from zero_mem.redaction import of_namespace
@@ -45,22 +47,34 @@ class View:
     @contextmanager
     def _writing(self, *, durable: bool = True) -> Iterator[Plan]:
         """Open a plan on the namespace; at the end its changes are written, all or none."""
-        with self._memory.transaction(write=True, durable=durable) as transaction:
-            row = transaction.create_namespace(self._path)
-            plan = Plan(
-                transaction,
-                row,
-                now=self._memory.now(),
-                actor=self._actor,
-                redactors=self._memory.redactors,
-            )
-            yield plan
-            plan.flush()
+        begun = perf_counter()
+        try:
+            with self._memory.transaction(write=True, durable=durable) as transaction:
+                row = transaction.create_namespace(self._path)
+                plan = Plan(
+                    transaction,
+                    row,
+                    now=self._memory.now(),
+                    actor=self._actor,
+                    redactors=self._memory.redactors,
+                )
+                yield plan
+                plan.flush()
+        except ZeroMemError as error:
+            self._memory.metrics.failed(error)
+            raise
+        self._memory.metrics.wrote(plan.written, begun)
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Transaction, NamespaceRow | None, datetime]]:
-        with self._memory.transaction() as transaction:
-            yield transaction, transaction.namespace(self._path), self._memory.now()
+        begun = perf_counter()
+        try:
+            with self._memory.transaction() as transaction:
+                yield transaction, transaction.namespace(self._path), self._memory.now()
+        except ZeroMemError as error:
+            self._memory.metrics.failed(error)
+            raise
+        self._memory.metrics.read(begun)
 
     @contextmanager
     def _write_after_queue(self) -> Iterator[Plan]:

@@ -321,7 +321,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def scopes(self, row: NamespaceRow) -> list[str]:
-        """Name the scopes that have decisions, in order."""
+        """List the scopes that have decisions, in order of name."""
 
     @abstractmethod
     def decide(self, row: NamespaceRow, decision: Decision) -> None:

@@ -479,7 +479,7 @@ class SealedTransaction(Transaction):
         return found if seal is None else [_opened_decision(seal, each) for each in found]
 
     def scopes(self, row: NamespaceRow) -> list[str]:
-        """See `Transaction`."""
+        """See `Transaction`; the wrapped keys are no decisions of anybody's."""
         return [scope for scope in self._inner.scopes(row) if scope != _KEYS]
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:

@@ -71,14 +71,12 @@ class SyncState:
         mark = self.mark(record.uid, sequence)
         if mark is not None and mark.sequence == sequence:
             return mark.cause
-        life = self._life(sequence)
-        maker = self._lineage[life][0] if life < len(self._lineage) else self._origin
         return follow(
             mark.cause if mark else None,
-            (maker, sequence),
+            (self._writer(sequence), sequence),
             version=record.version,
             recorded=micros(record.recorded_at),
-            lives=self._lineage[:life],
+            lives=[(origin, last) for origin, last in self._lineage if last < sequence],
         )
 
     def mark(self, uid: str, sequence: int) -> Mark | None:
@@ -89,7 +87,7 @@ class SyncState:
         """Keep what an entry that was just journalled rests on."""
         self._all(uid).append(mark)
         self._never_received = False
-        fields = [cause_json(mark.cause), mark.sender, len(self._lineage)]
+        fields = [cause_json(mark.cause), mark.sender, self._origin]
         value = json.dumps(fields, separators=(",", ":"))
         self._keep(f"{SCOPE}:of:{uid}", str(mark.sequence), value)
 
@@ -124,27 +122,29 @@ class SyncState:
         """Note that it was purged."""
         self._transaction.undecide(self._row, OWED, uid)
 
-    def _life(self, sequence: int) -> int:
-        """Count the restores before a change: numbers after the point of one are used again."""
-        lives = (life for life, (_, last) in enumerate(self._lineage) if sequence <= last)
-        return next(lives, len(self._lineage))
+    def _writer(self, sequence: int) -> str:
+        """Name the origin under which an entry was journalled: this one, or an earlier one.
+
+        Numbers after the point of a restore are used again, so a mark is for one origin.
+        """
+        return next((o for o, last in self._lineage if sequence <= last), self._origin)
 
     def _all(self, uid: str) -> list[Mark]:
         if uid not in self._marks:
             scope = f"{SCOPE}:of:{uid}"
             found = [] if self._never_received else self._transaction.decisions(self._row, scope)
             marks = [_mark(each) for each in found]
-            self._marks[uid] = sorted(m for m, life in marks if life == self._life(m.sequence))
+            self._marks[uid] = sorted(m for m, by in marks if by == self._writer(m.sequence))
         return self._marks[uid]
 
     def _keep(self, scope: str, key: str, value: str) -> None:
         self._transaction.decide(self._row, Decision(scope=scope, key=key, value=value))
 
 
-def _mark(decision: Decision) -> tuple[Mark, int]:
-    """Read a mark, and after how many restores it was made."""
-    cause, sender, life = json.loads(decision.value or "")
-    return Mark(int(decision.key), cause_from(cause), str(sender)), int(life)
+def _mark(decision: Decision) -> tuple[Mark, str]:
+    """Read a mark, and under which origin it was made."""
+    cause, sender, origin = json.loads(decision.value or "")
+    return Mark(int(decision.key), cause_from(cause), str(sender)), str(origin)
 
 
 def cause_from(value: dict[str, Any]) -> Cause:

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotAllowed, NotFound
+from zero_mem.errors import (
+    Conflict,
+    InvalidInput,
+    LimitReached,
+    NotAllowed,
+    NotFound,
+    ZeroMemError,
+)
 from zero_mem.memory import Memory
 from zero_mem.space import Namespace
 from zero_mem.testing.fakes import FakeClock
@@ -329,6 +336,34 @@ class LimitConformance(StoreFixtures):
         for key, value in (("\ud800", "v"), ("k", "\ud800"), ("k", 5), (5, "v")):
             with pytest.raises(InvalidInput):
                 space.decide("conversation", key, value)  # type: ignore[arg-type]
+
+    @pytest.mark.req("controller:offload", "history:purge")
+    def test_many_decisions_are_one_transaction(self, space: Namespace) -> None:
+        """All or none; a purge reaches each one, also of a memory that had ended before."""
+        space.configure(kind="note", max_memory_items=2)
+        space.save("kept", memory_id="a")
+        space.save("ended", memory_id="b")
+        space.delete("b")
+        given = [
+            {"scope": "one", "key": "k", "value": "of a", "memory_id": "a"},
+            {"scope": "one", "key": "l", "value": "of b", "memory_id": "b"},
+            {"scope": "two", "key": "k", "value": "of nobody"},
+        ]
+        assert space.decide_many(given, hold="host") == [True, True, True]
+        again = [{**item, "value": "later"} for item in given]
+        more = {"scope": "two", "key": "n", "value": "new"}
+        assert space.decide_many([*again, more, more], only_new=True) == [False] * 3 + [True, False]
+        missing = {**more, "key": "m", "memory_id": "no-such"}
+        for wrong in (missing, {"scope": "two", "key": "k"}, {**more, "colour": "red"}):
+            with pytest.raises(ZeroMemError):
+                space.decide_many([{**more, "value": "half"}, wrong])
+        at, _, (one, two) = space.decisions_at("one", "two")
+        assert (one, two) == ({"k": "of a", "l": "of b"}, {"k": "of nobody", "n": "new"})
+        space.purge("b")
+        later, _, (one,) = space.decisions_at("one")
+        assert (one, later > at) == ({"k": "of a", "l": None}, True)
+        space.save_many([{"content": f"note {n}"} for n in range(5)])
+        assert space.get("a").state == "active"
 
     @pytest.mark.req("op:queued")
     def test_a_queued_save_is_read_at_once_and_fails_where_it_can_be_asked(

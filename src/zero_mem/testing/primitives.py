@@ -443,6 +443,28 @@ class HostPrimitives(StoreFixtures):
             assert transaction.decisions(row, "no") == []
 
     @pytest.mark.req("controller:offload")
+    def test_the_scopes_of_a_namespace_are_its_own(self, storage: Storage) -> None:
+        """A host can list what it keeps."""
+        with storage.transaction(write=True) as transaction:
+            row, other = transaction.create_namespace(("a",)), transaction.create_namespace(("b",))
+            assert transaction.scopes(row) == []
+            for scope in ("y", "x", "y"):
+                transaction.decide(row, Decision(scope=scope, key=scope, value="1"))
+            assert transaction.scopes(row) == ["x", "y"]
+            assert transaction.scopes(other) == []
+
+    @pytest.mark.req("prod:storage")
+    def test_notes_are_the_stores_as_a_whole(self, storage: Storage) -> None:
+        """A note is read back, replaced, and listed by the beginning of its name."""
+        assert storage.note("x.1") is None
+        storage.keep_note("x.1", "one")
+        storage.keep_note("x.2", "two")
+        storage.keep_note("x.1", "new")
+        assert storage.note("x.1") == "new"
+        assert storage.notes("x.") == {"x.1": "new", "x.2": "two"}
+        assert storage.notes("y") == {}
+
+    @pytest.mark.req("controller:offload")
     def test_an_undone_transaction_leaves_the_order_of_decisions(self, storage: Storage) -> None:
         """Also where it had forgotten one, and decided it anew."""
         with writing(storage) as (transaction, row):

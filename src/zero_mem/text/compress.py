@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from zero_mem.text.segment import query_terms, terms
 from zero_mem.types import Blob, Body, body_text
@@ -44,6 +44,15 @@ _ATOM = re.compile(
     rf"|\s+|[^\s{_CJK}{_EMOJI}]+"
 )
 _JSON_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+
+
+LEAST_MORE = 12
+"""With less room than this a beginning of a sentence says nothing."""
+
+LOOK_BACK = 64
+"""Characters; what must stay whole is seldom longer."""
+
+_Span: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +111,50 @@ def _compress_text(text: str, limit: int, query: str) -> Extract:
     units, _ = _candidates(_sentences(text, limit), limit, query)
     runs = _runs(_choose(text, units, limit - _EDGES, query))
     spans = [(units[first].start, units[last].end) for first, last in runs]
+    spans = _read_on(text, spans, limit)
     pieces = tuple(filter(None, (text[start:end].strip() for start, end in spans)))
     if not pieces:
         return Extract(text="", left_out=len(text))
     before, after = text[: spans[0][0]].strip(), text[spans[-1][1] :].strip()
     shown = _between(bool(before), ELISION.join(pieces), bool(after))
     return Extract(text=shown, left_out=len(text) - sum(map(len, pieces)), pieces=pieces)
+
+
+def _read_on(text: str, spans: Sequence[_Span], limit: int) -> list[_Span]:
+    """Use the room that whole sentences leave for the words after them, or else before."""
+    if not spans:
+        return []
+    found = list(spans)
+    room = limit - sum(end - start + len(ELISION) for start, end in spans) - _EDGES
+    borders = [*(start for start, _ in spans[1:]), len(text)]
+    for place, ((start, end), border) in enumerate(zip(spans, borders, strict=True)):
+        if LEAST_MORE <= room < border - end:
+            more = _whole_words(text, end, end + room)
+            if more - end >= LEAST_MORE:
+                found[place] = (start, more)
+                room -= more - end
+    start, end = found[0]
+    if LEAST_MORE <= room < start:
+        before = _whole_words_before(text, start - room, start)
+        found[0] = (before if start - before >= LEAST_MORE else start, end)
+    return found
+
+
+def _whole_words(text: str, start: int, end: int) -> int:
+    """Give the last place up to `end` where no word is cut."""
+    last = start
+    for match in _ATOM.finditer(text, start):
+        if match.end() > end:
+            break
+        last = match.end()
+    return last
+
+
+def _whole_words_before(text: str, start: int, end: int) -> int:
+    """Give the first place from `start` on where no word is cut."""
+    # What stands at `start` may have begun before it, so reading begins a little earlier.
+    atoms = _ATOM.finditer(text, max(0, start - LOOK_BACK), end)
+    return next((match.start() for match in atoms if match.start() >= start), end)
 
 
 def _compress_json(text: str, limit: int, query: str) -> Extract:

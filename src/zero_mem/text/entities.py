@@ -37,31 +37,71 @@ _ADDRESS = (
     "先生|女士|小姐|老师|医生|大夫|教授|经理|总监|主任|律师|师傅|同学|阿姨|叔叔|教练|护士|院长|校长"
     "|局长|警官|工程师|总"
 )
-_ADDRESSED = re.compile(rf"([{_SURNAMES}][\u4e00-\u9fff]{{0,2}}?)(?:{_ADDRESS})")
+_GIVEN = r"(?:(?![和与跟及同或在是的了])[\u4e00-\u9fff])"
+_ADDRESSED = re.compile(rf"([{_SURNAMES}]{_GIVEN}{{0,2}}?)(?:{_ADDRESS})")
+_TITLED = re.compile(
+    rf"(?:{_ADDRESS}|同事|朋友|客户|邻居|室友|表[哥姐弟妹]|导师)([{_SURNAMES}]{_GIVEN}{{1,2}}?)"
+    r"(?=[，。、！？：；,.!?:;\s（(]|[和与跟在是说的来去把给叫为]|$)"
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
+    r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_DATES = re.compile(
+    r"(?<![\w.-])(?P<y1>(?:19|20)\d\d)-(?P<m1>1[0-2]|0\d)-(?P<d1>3[01]|[0-2]\d)(?![\w-])"
+    rf"|(?<!\w)(?P<d2>3[01]|[12]?\d)(?:st|nd|rd|th)? (?P<m2>{_MONTH})\.?,? (?P<y2>(?:19|20)\d\d)"
+    rf"|(?<!\w)(?P<m3>{_MONTH})\.? (?P<d3>3[01]|[12]?\d)(?:st|nd|rd|th)?,? (?P<y3>(?:19|20)\d\d)"
+    r"|(?P<y4>(?:19|20)\d\d)年(?P<m4>1[0-2]|0?[1-9])月(?P<d4>3[01]|[12]\d|0?[1-9])[日号]"
+)
 _SENTENCE_ENDS = frozenset(".!?:;\n\"“”'‘(–—•*-")
 _ELIDED = re.compile(r"['’]s$|['’]$|[.\-]+$")
 
 
 class Entity(NamedTuple):
-    """A name, folded, and whether only the place in its sentence may have capitalised it."""
+    """A name, folded, and whether only the place in its sentence may have capitalised it.
+
+    `kind` is what it is the name of as far as its form tells: name, title, person, place,
+    group, mention, id, number or date.
+    """
 
     name: str
     doubtful: bool = False
+    kind: str = "name"
 
 
 class EntityExtractor(Protocol):
-    """Finds the names of a text; an optional package may do it better than rules."""
+    """Finds the names of a text, as an optional package may do better than rules.
+
+    The same extractor reads records and questions. It takes no clock and no state: the same
+    text always gives the same names.
+    """
+
+    name: str
 
     def entities(self, text: str) -> Iterator[Entity]:
-        """Give the names in order of appearance, with repeats."""
+        """Give the names in order of appearance, folded to lower case, with repeats."""
 
 
 class RuleEntities:
-    """The extractor of the core."""
+    """The extractor of the core.
+
+    Args:
+        more: Finds further names, which follow those of the rules.
+    """
+
+    def __init__(self, more: EntityExtractor | None = None) -> None:
+        self._more = more
+        self.name = "rules" if more is None else f"rules+{more.name}"
 
     def entities(self, text: str) -> Iterator[Entity]:
         """See `EntityExtractor`."""
-        return entities(text)
+        yield from entities(text)
+        if self._more is not None:
+            yield from self._more.entities(text)
+
+
+RULES = RuleEntities()
 
 
 def entities(text: str) -> Iterator[Entity]:
@@ -69,18 +109,34 @@ def entities(text: str) -> Iterator[Entity]:
 
     Returns:
         Names folded to lower case: capitalised words, quoted titles, mentions, ids, numbers of
-        four digits or more, and Chinese names before a title of address.
+        four digits or more, full dates (as `2024-05-07`), and Chinese names beside a title of
+        address.
     """
     for match in _CAPITALS.finditer(text):
         yield from _capitalised(text, match)
     for match in _QUOTED.finditer(text):
         quoted = next(group for group in match.groups() if group)
-        yield Entity(_folded(quoted))
-    for pattern in (_MARKED, _IDS, _NUMBERS):
+        yield Entity(_folded(quoted), kind="title")
+    for kind, pattern in (("mention", _MARKED), ("id", _IDS), ("number", _NUMBERS)):
         for match in pattern.finditer(text):
-            yield Entity(match.group().lower())
+            if not _DATES.fullmatch(match.group()):
+                yield Entity(match.group().lower(), kind=kind)
+    for match in _DATES.finditer(text):
+        yield Entity(_date(match), kind="date")
     for match in _ADDRESSED.finditer(text):
-        yield Entity(match[0])
+        yield Entity(match[0], kind="person")
+        if len(match[1]) > 1:
+            yield Entity(match[1], kind="person")
+    for match in _TITLED.finditer(text):
+        yield Entity(match[1], kind="person")
+
+
+def _date(match: re.Match[str]) -> str:
+    """Write a date in one form, whatever its language."""
+    parts = {name.rstrip("1234"): value for name, value in match.groupdict().items() if value}
+    month = parts["m"]
+    number = int(month) if month.isdecimal() else _MONTHS.index(month[:3].lower()) + 1
+    return f"{parts['y']}-{number:02}-{int(parts['d']):02}"
 
 
 def _folded(name: str) -> str:

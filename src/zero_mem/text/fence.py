@@ -38,13 +38,23 @@ def unescape_handles(text: str) -> str:
     return _HANDLE_ESCAPED.sub("[", text)
 
 
+def escape_tags(text: str) -> str:
+    """Escape what could open or close a fence, in a text whose handles are to stay."""
+    return _TAG.sub(r"<\\", text)
+
+
+def unescaped_at(text: str) -> list[int]:
+    """Find the backslashes that `unescape_handles` takes out of a text."""
+    return [match.end() - 1 for match in _HANDLE_ESCAPED.finditer(text)]
+
+
 def escape_line(text: str) -> str:
     """Escape a text for the inside of a fence: handles, the fence's tags, line starts.
 
     Returns:
         The text with every line after the first indented. `unescape_line` is the inverse.
     """
-    shown = _TAG.sub(r"<\\", escape_handles(text))
+    shown = escape_tags(escape_handles(text))
     return _LINE_START.sub(rf"\1{INDENT}", shown)
 
 

@@ -22,6 +22,18 @@ class AsyncJournal(Calls[Namespace]):
         """
         return await self._call(lambda twin: twin.history(memory_id))
 
+    async def changes(self, *, after: int = 0, limit: int = 100) -> list[HistoryEntry]:
+        """List the changes of the namespace beyond a journal position, in order.
+
+        Ask again with the `sequence` of the last entry to follow the journal; nothing is left
+        out and nothing comes twice.
+
+        Args:
+            after: A `sequence`; 0 is the beginning.
+            limit: Most entries.
+        """
+        return await self._call(lambda twin: twin.changes(after=after, limit=limit))
+
     async def as_of(self, moment: datetime) -> AsyncPast:
         """Give the namespace as it was recorded at a moment: get, list, search, recall."""
         return AsyncPast(self._threads, await self._call(lambda twin: twin.as_of(moment)))

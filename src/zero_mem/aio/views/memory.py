@@ -8,7 +8,8 @@ from datetime import datetime
 from zero_mem.aio.threads import Calls
 from zero_mem.backup import BackupReport, Verification
 from zero_mem.dense import Progress, Reindexed
-from zero_mem.memory import FileName, Memory, Stats
+from zero_mem.memory import FileName, Health, Memory, Stats
+from zero_mem.metrics import Snapshot
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.text.tokens import Tokenizer
 
@@ -40,6 +41,14 @@ class AsyncOperations(Calls[Memory]):
     async def stats(self) -> Stats:
         """Count what the store holds."""
         return await self._call(lambda twin: twin.stats())
+
+    async def snapshot(self) -> Snapshot:
+        """Read what this process did with the store, as counters."""
+        return await self._call(lambda twin: twin.snapshot())
+
+    async def health(self) -> Health:
+        """Ask the store whether it answers, and what waits to be done; nothing is written."""
+        return await self._call(lambda twin: twin.health())
 
     async def reindex(
         self, namespace: Sequence[str] | None = None, *, progress: Progress | None = None

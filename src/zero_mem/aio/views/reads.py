@@ -49,12 +49,18 @@ class AsyncReads(Calls[Namespace]):
         return await self._call(lambda twin: twin.count(where))
 
     async def search(self, query: str, *, where: Where | None = None, limit: int = 10) -> Hits:
-        """Find live records by their words, best first.
+        """Find live records by their words, best first, and by their meaning with an embedder.
+
+        Without an embedder, or while it gives nothing, only what holds a word of the query is
+        found; `Recall.degraded` says when that is so.
 
         Args:
             query: Any text; no character in it has a special meaning.
             where: A filter; one that names a state reads that state instead.
             limit: Most hits.
+
+        Returns:
+            Hits with a score above 0 and below 1, comparable within the namespace.
         """
         return await self._call(lambda twin: twin.search(query, where=where, limit=limit))
 

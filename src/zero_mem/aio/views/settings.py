@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zero_mem.aio.threads import Calls
 from zero_mem.policy.limits import Limits
 from zero_mem.queued import QueuedFailure
 from zero_mem.space import Namespace
+from zero_mem.space.settings import DecisionsAt
 
 
 class AsyncSettings(Calls[Namespace]):
@@ -63,6 +65,34 @@ class AsyncSettings(Calls[Namespace]):
             lambda twin: twin.decide(scope, key, value, memory_id=memory_id, only_new=only_new)
         )
 
+    async def decide_many(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        *,
+        only_new: bool = False,
+        hold: str | None = None,
+        durable: bool = True,
+    ) -> list[bool]:
+        """Keep many values in one transaction; each item has the arguments of `decide`.
+
+        Args:
+            items: Mappings with "scope", "key", "value" and, optionally, "memory_id".
+            only_new: Leave the values that are there already as they are.
+            hold: An owner for whom the active ones of the memories that are named are kept from
+                eviction until `release`.
+            durable: False where losing the values on power loss does no harm.
+
+        Returns:
+            Whether each value was written.
+
+        Raises:
+            InvalidInput, NotAllowed: An item is wrong; nothing was stored.
+            NotFound: A memory is not there or was purged; nothing was stored.
+        """
+        return await self._call(
+            lambda twin: twin.decide_many(items, only_new=only_new, hold=hold, durable=durable)
+        )
+
     async def decision(self, scope: str, key: str) -> str | None:
         """Read the value under (scope, key), None where there is none or it was purged."""
         return await self._call(lambda twin: twin.decision(scope, key))
@@ -70,6 +100,18 @@ class AsyncSettings(Calls[Namespace]):
     async def decisions(self, scope: str) -> dict[str, str | None]:
         """Read a scope in the order its keys were first decided; None marks a purged value."""
         return await self._call(lambda twin: twin.decisions(scope))
+
+    async def decisions_at(self, *scopes: str) -> DecisionsAt:
+        """Read several scopes as of one moment.
+
+        Returns:
+            The position of the journal, the settings, and each scope as `decisions` gives it.
+        """
+        return await self._call(lambda twin: twin.decisions_at(*scopes))
+
+    async def scopes(self) -> list[str]:
+        """List the scopes under which the host keeps decisions here."""
+        return await self._call(lambda twin: twin.scopes())
 
     async def hold(self, owner: str, memory_id: str | int) -> None:
         """Keep a record from eviction until its owner releases it."""

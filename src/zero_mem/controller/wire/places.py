@@ -6,11 +6,12 @@ bytes in every request. Answers to calls take the form of the vendor's tool resu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
 
 from zero_mem.controller.definitions import PREAMBLE, memory_definitions
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import LIST_FIELD, items_of
 
 Body = Mapping[str, Any]
@@ -58,6 +59,22 @@ def input_schemas(request: Body) -> dict[str, Any]:
             shape = inside if isinstance(inside, Mapping) else tool
             schemas[tool_name(tool)] = shape.get("parameters") or shape.get("input_schema")
     return schemas
+
+
+def answer_schema(request: Body) -> Any:
+    """Give the schema of an answer that is asked for as JSON: {} for any, None for text."""
+    text, output = request.get("text"), request.get("output_config")
+    for asked in (
+        request.get("response_format"),
+        text.get("format") if isinstance(text, Mapping) else None,
+        output.get("format") if isinstance(output, Mapping) else None,
+        request.get("output_format"),
+    ):
+        if isinstance(asked, Mapping) and asked.get("type") in ("json_schema", "json_object"):
+            inside = asked.get("json_schema")
+            schema = (inside if isinstance(inside, Mapping) else asked).get("schema")
+            return schema if isinstance(schema, Mapping) else {}
+    return None
 
 
 def _with_system_message(messages: list[Any]) -> list[Any]:
@@ -120,6 +137,8 @@ def follow_up(
     answered = answer_items(answers, wire_format)
     if request.get("previous_response_id"):
         return {**request, "previous_response_id": response["id"], "input": answered}
+    if request.get("conversation"):  # the provider has the turn
+        return {**request, "input": answered}
     turn = response_items(response, wire_format)
     items = [*items_of(request, wire_format), *turn, *answered]
     return {**request, LIST_FIELD[wire_format]: items}
@@ -130,16 +149,75 @@ def without_calls(
 ) -> dict[str, Any]:
     """Take calls out of a response that the host must not see."""
     if wire_format == "openai_chat":
-        first, *others = response["choices"]
-        message = first["message"]
-        kept = [call for call in message["tool_calls"] if call.get("id") not in call_ids]
-        shown = {**first, "message": {**message, "tool_calls": kept}}
-        return {**response, "choices": [shown, *others]}
+        choices = [_choice_without(choice, call_ids) for choice in response["choices"]]
+        return {**response, "choices": choices}
     field, name = ("output", "call_id") if wire_format == "openai_responses" else ("content", "id")
     kinds = ("function_call", "custom_tool_call", "tool_use")
     items = [
         item
         for item in response[field]
-        if item.get("type") not in kinds or item.get(name) not in call_ids
+        if not isinstance(item, Mapping)
+        or item.get("type") not in kinds
+        or string(item.get(name)) not in call_ids
     ]
     return {**response, field: items}
+
+
+def _choice_without(choice: Any, call_ids: Collection[str]) -> Any:
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not isinstance(message, Mapping) or not message.get("tool_calls"):
+        return choice
+    kept = [call for call in message["tool_calls"] if _id_of(call) not in call_ids]
+    shown = {**choice, "message": {**message, "tool_calls": kept}}
+    if not kept and choice.get("finish_reason") == "tool_calls":
+        shown["finish_reason"] = "stop"
+    return shown
+
+
+def _id_of(call: Any) -> str:
+    return string(call.get("id")) if isinstance(call, Mapping) else ""
+
+
+ROUND_BREAK: Final = "\n\n"
+"""What stands between the texts of two rounds where a message has one text for all."""
+
+
+def joined(responses: Sequence[Body], wire_format: WireFormat) -> Body:
+    """Show the rounds of one call as one response: the last one, with all that was said."""
+    last = responses[-1]
+    earlier = [each for each in responses[:-1] if says_something(each, wire_format)]
+    if not earlier:
+        return last
+    shown = [*earlier, last]
+    if wire_format != "openai_chat":
+        field = "output" if wire_format == "openai_responses" else "content"
+        return {**last, field: [item for each in shown for item in each[field]]}
+    first, *others = last["choices"]
+    message = _joined_messages([each["choices"][0]["message"] for each in shown])
+    return {**last, "choices": [{**first, "message": message}, *others]}
+
+
+def says_something(response: Body, wire_format: WireFormat) -> bool:
+    """Tell whether a response shows anything but calls that were taken out."""
+    if wire_format == "openai_chat":
+        message = response["choices"][0]["message"]
+        return any(v for k, v in message.items() if k not in ("role", "tool_calls"))
+    return bool(response["output" if wire_format == "openai_responses" else "content"])
+
+
+def _joined_messages(messages: Sequence[Body]) -> dict[str, Any]:
+    """Join the fields of several messages the way a client joins those of a stream."""
+    shown: dict[str, Any] = {}
+    for message in messages:
+        for name, value in message.items():
+            shown[name] = _joined_field(name, shown.get(name), value)
+    return shown
+
+
+def _joined_field(name: str, before: Any, value: Any) -> Any:
+    if isinstance(before, str) and isinstance(value, str) and name != "role":
+        between = ROUND_BREAK if name == "content" and before and value else ""
+        return f"{before}{between}{value}"
+    if isinstance(before, list) and isinstance(value, list):
+        return before + value
+    return before if value is None else value

@@ -8,8 +8,8 @@ nobody knows) can't be edited at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from zero_mem.controller.messages import Message, Role, ToolCall, WireFormat
@@ -40,15 +40,24 @@ class CallSite:
     tool: str
     arguments: Any
 
+    @property
+    def is_free(self) -> bool:
+        """True where the arguments are free text, and not the text of a JSON value."""
+        return self.path[-1] == "input" and isinstance(self.arguments, str)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A tool's result: its text parts, each at its place; `tool` is "" where no call is known."""
+    """A tool's result: its text parts, each at its place; `tool` is "" where no call is known.
+
+    `path` is that of the whole content.
+    """
 
     call_id: str
     tool: str
     is_error: bool
     parts: tuple[TextSite, ...]
+    path: Path = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +106,46 @@ def splice(value: Any, edits: Mapping[Path, Any]) -> Any:
     return copy
 
 
-def steps(request: Mapping[str, Any], wire_format: WireFormat) -> list[Step]:
-    """List a request's messages in order: results and turns as sites, the rest neutral."""
+def told_first(
+    body: Mapping[str, Any], result: Result, told: str, edits: Mapping[Path, Any]
+) -> dict[Path, Any]:
+    """Put words of ours in front of a result, in whatever else is put in its place."""
+    if result.parts:
+        site = result.parts[0]
+        return {site.path: f"{told}\n{edits.get(site.path, site.text)}"}
+    content: Any = body
+    for step in result.path:
+        if isinstance(content, Mapping) and step not in content:
+            return {}
+        content = content[step]
+    if not isinstance(content, list | tuple):
+        return {result.path: told}
+    kind = "input_text" if result.path[0] == "input" else "text"
+    return {result.path: [{"type": kind, "text": told}, *content]}
+
+
+def steps(
+    request: Mapping[str, Any],
+    wire_format: WireFormat,
+    *,
+    known: Sequence[Step] = (),
+    start: int = 0,
+) -> list[Step]:
+    """List a request's messages in order: results and turns as sites, the rest neutral.
+
+    Args:
+        request: The decoded body.
+        wire_format: Its format.
+        known: The steps before the item `start`, where somebody has them already.
+        start: The first item to read; no turn may go on across it.
+    """
     if wire_format == "openai_chat":
-        found = _chat(_items(request.get("messages")))
+        found = _chat(_items(request.get("messages"), start))
     elif wire_format == "openai_responses":
-        found = _responses(request)
+        found = _responses(request, start)
     else:
-        found = _anthropic(request)
-    return list(_paired(found))
+        found = _anthropic(request, start)
+    return [*known, *_paired(found, known)]
 
 
 def response_turns(response: Mapping[str, Any], wire_format: WireFormat) -> list[Turn]:
@@ -131,24 +171,20 @@ def items_of(request: Mapping[str, Any], wire_format: WireFormat) -> list[Any]:
     return list(given) if isinstance(given, Sequence) else []
 
 
-def _items(value: Any) -> list[tuple[int, Mapping[str, Any]]]:
-    found = value if isinstance(value, list | tuple) else []
-    return [(i, item) for i, item in enumerate(found) if isinstance(item, Mapping)]
+def _items(value: Any, start: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
+    found = value[start:] if isinstance(value, list | tuple) else []
+    return [(i, item) for i, item in enumerate(found, start) if isinstance(item, Mapping)]
 
 
-def _paired(found: Iterator[Step]) -> Iterator[Step]:
+def _paired(found: Iterator[Step], known: Iterable[Step] = ()) -> Iterator[Step]:
     """Name each result's tool by the newest call of its id."""
-    tools: dict[str, str] = {}
+    earlier = (call for step in known if isinstance(step, Turn) for call in step.calls)
+    tools = {call.call_id: call.tool for call in earlier}
     for step in found:
         if isinstance(step, Turn):
             tools.update((call.call_id, call.tool) for call in step.calls)
         if isinstance(step, Result) and not step.tool:
-            yield Result(
-                call_id=step.call_id,
-                tool=tools.get(step.call_id, ""),
-                is_error=step.is_error,
-                parts=step.parts,
-            )
+            yield replace(step, tool=tools.get(step.call_id, ""))
         else:
             yield step
 
@@ -188,6 +224,7 @@ def _chat(messages: list[tuple[int, Mapping[str, Any]]]) -> Iterator[Step]:
                 tool=string(message.get("name")),
                 is_error=False,
                 parts=text_sites(message.get("content"), ("messages", i, "content")),
+                path=("messages", i, "content"),
             )
         else:
             yield from _said(_role(message), message.get("content"))
@@ -214,15 +251,16 @@ def _chat_turn(index: int, message: Mapping[str, Any], path: Path) -> Turn:
 # OpenAI Responses
 
 
-def _responses(request: Mapping[str, Any]) -> Iterator[Step]:
-    yield from _said("system", request.get("instructions"))
+def _responses(request: Mapping[str, Any], start: int) -> Iterator[Step]:
+    if not start:
+        yield from _said("system", request.get("instructions"))
     given = request.get("input")
     if isinstance(given, str):
         yield from _said("user", given)
         return
     produced: list[tuple[int, Mapping[str, Any]]] = []
-    for i, item in _items(given):
-        if _is_produced(item):
+    for i, item in _items(given, start):
+        if is_produced(item):
             produced.append((i, item))
             continue
         if produced:
@@ -233,20 +271,27 @@ def _responses(request: Mapping[str, Any]) -> Iterator[Step]:
         yield _item_turn(produced, "input")
 
 
-def _is_produced(item: Mapping[str, Any]) -> bool:
+def is_produced(item: Mapping[str, Any]) -> bool:
+    """Tell whether an item of OpenAI's Responses is a model's, so that its turn may go on."""
     kind = string(item.get("type")) or "message"
     if kind == "message":
         return item.get("role") == "assistant"
     return kind in _ITEMS_PRODUCED or kind.endswith("_call")
 
 
+def is_result(item: Any) -> bool:
+    """Tell whether an item of the Responses API is the result of a call."""
+    return isinstance(item, Mapping) and string(item.get("type")) in _ITEM_RESULTS
+
+
 def _item(i: int, item: Mapping[str, Any]) -> Iterator[Step]:
-    if string(item.get("type")) in _ITEM_RESULTS:
+    if is_result(item):
         yield Result(
             call_id=string(item.get("call_id")),
             tool="",
             is_error=False,
             parts=text_sites(item.get("output"), ("input", i, "output")),
+            path=("input", i, "output"),
         )
     elif "role" in item:
         yield from _said(_role(item), item.get("content"))
@@ -275,9 +320,10 @@ def _item_turn(items: list[tuple[int, Mapping[str, Any]]], field: str) -> Turn:
 # Anthropic Messages
 
 
-def _anthropic(request: Mapping[str, Any]) -> Iterator[Step]:
-    yield from _said("system", request.get("system"))
-    for i, message in _items(request.get("messages")):
+def _anthropic(request: Mapping[str, Any], start: int) -> Iterator[Step]:
+    if not start:
+        yield from _said("system", request.get("system"))
+    for i, message in _items(request.get("messages"), start):
         content = message.get("content")
         if message.get("role") == "assistant":
             yield _block_turn(i, content, ("messages", i, "content"))
@@ -294,6 +340,7 @@ def _block_results(content: Any, path: Path) -> Iterator[Result]:
                 tool="",
                 is_error=block.get("is_error") is True,
                 parts=text_sites(block.get("content"), (*path, i, "content")),
+                path=(*path, i, "content"),
             )
 
 

@@ -1,1 +1,0 @@
-"""Recall of evidence: the sets, and what is measured on them."""
