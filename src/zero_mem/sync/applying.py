@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,16 @@ class Applying:
         self._actor = plan.actor
         self._group = 0
         self._owed = state.owed()
+
+    def prefetch(self, entries: Iterable[Entry]) -> None:
+        """Read at once what most entries will ask for one by one."""
+        homes, keys = [], []
+        for entry in entries:
+            naming = self._state.naming(entry.uid)
+            homes.append(naming.memory_id if naming else entry.home)
+            if entry.record is not None and (key := _held(entry.record)):
+                keys.append(key)
+        self._plan.prefetch(homes, keys)
 
     def take(self, entry: Entry) -> None:
         """Apply an entry, or find that it is known."""

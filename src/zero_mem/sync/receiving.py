@@ -107,9 +107,10 @@ def _take(plan: Plan, state: SyncState, message: Message, report: Received) -> N
         )
     applying = Applying(plan, state, message.origin, report)
     applying.pay_owed()
-    for entry in message.entries:
-        if entry.sequence > at:
-            applying.take(entry)
+    new = [entry for entry in message.entries if entry.sequence > at]
+    applying.prefetch(new)
+    for entry in new:
+        applying.take(entry)
     plan.flush()
     if message.until > at:
         state.advance(message.origin, message.until)
