@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -145,11 +145,13 @@ class Memory:
         """Open a store, making it where there is none.
 
         Args:
-            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`; by default
-                the environment's ZERO_MEM_URL, else the file that `default_path` gives.
+            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`,
+                `postgresql://user@host/database` (extra `postgres`), `routes:///table.json`
+                (several such, see `storage.routing`); by default the environment's
+                ZERO_MEM_URL, else the file that `default_path` gives.
             clock: Gives the current time as an aware datetime; the system's by default.
-            durability: "full" or "normal"; see `SQLiteStorage`.
-            create: False refuses a file that is not there.
+            durability: "full" or "normal"; see `SQLiteStorage` and `PostgresStorage`.
+            create: False refuses a store that is not there.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
             embedder: Makes recall dense too: an `Embedder`, or a name that
@@ -166,7 +168,7 @@ class Memory:
 
         Raises:
             InvalidInput: The URL names no store this version knows, or a name stands for nothing.
-            MissingExtra: What the embedder or the extractor needs is not installed.
+            MissingExtra: What the store, the embedder or the extractor needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
             NotAllowed: The store is encrypted and no key was given, or the other way round; or
                 the credential is not valid.
@@ -502,9 +504,14 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
     file = sqlite_path(url)
     if file is not None:
         return _sqlite(file, durability, create)
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("postgresql", "postgres"):
+        return _postgres(url, durability, create)
+    if separator and scheme == "routes" and rest[:1] == "/" and rest[1:]:
+        return _routed(rest[1:], durability, create)
     raise InvalidInput(
-        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
-        "or memory://"
+        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db, "
+        "memory://, postgresql://user@host/database or routes:///table.json"
     )
 
 
@@ -535,6 +542,28 @@ def _sqlite(path: str, durability: str, create: bool) -> Storage:
     from zero_mem.storage.sqlite import SQLiteStorage
 
     return SQLiteStorage(path, durability=durability, create=create)
+
+
+def _postgres(url: str, durability: str, create: bool) -> Storage:
+    with _extra_of_postgres():
+        from zero_mem.storage.postgres import PostgresStorage
+    return PostgresStorage(url, durability=durability, create=create)
+
+
+def _routed(path: str, durability: str, create: bool) -> Storage:
+    with _extra_of_postgres():
+        from zero_mem.storage.routing_store import RoutedStorage
+    return RoutedStorage(path, durability=durability, create=create)
+
+
+@contextlib.contextmanager
+def _extra_of_postgres() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("psycopg", "psycopg_pool"):
+            raise
+        raise MissingExtra("PostgreSQL", "postgres") from error
 
 
 def _make_folder(folder: FilePath) -> None:

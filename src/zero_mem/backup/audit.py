@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from zero_mem.index.document import index_terms
 from zero_mem.storage.base import JournalEntry, NamespaceRow, Storage, Stored, Transaction
-from zero_mem.types import MemoryRecord
+from zero_mem.types import MemoryRecord, Path
 
 
-def faults(storage: Storage, *, sealed: bool = False) -> list[str]:
+def faults(storage: Storage, prefix: Path = (), *, sealed: bool = False) -> list[str]:
     """Name what in a store contradicts itself; an empty list is a sound store.
 
     Journal, records and index are read by the store's own primitives, and the index is
@@ -19,13 +19,14 @@ def faults(storage: Storage, *, sealed: bool = False) -> list[str]:
 
     Args:
         storage: The store.
+        prefix: Only what is at and below this path.
         sealed: Its rows are sealed and the keys are not at hand: digests and terms, which
             are of what was sealed, can't be compared.
     """
     with storage.transaction() as transaction:
         return [
             f"{'/'.join(row.path)}: {fault}"
-            for row in transaction.namespaces(())
+            for row in transaction.namespaces(prefix)
             for fault in _namespace_faults(transaction, row, sealed)
         ]
 
