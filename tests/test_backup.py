@@ -460,6 +460,9 @@ HARMS = {
     "UPDATE record SET terms = replace(terms, 'note', 'other')": "index",
     "UPDATE namespace SET documents = documents + 1": "index counts",
     "DELETE FROM lexicon_data WHERE id > 10": "index",
+    "UPDATE journal SET fields = '{' WHERE place = (SELECT max(place) FROM journal)": "read",
+    "UPDATE journal SET fields = '{}' WHERE place = (SELECT max(place) FROM journal)": "read",
+    "UPDATE body SET bytes = x'ff' WHERE number = (SELECT max(number) FROM body)": "read",
 }
 
 

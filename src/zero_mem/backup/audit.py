@@ -27,8 +27,15 @@ def faults(storage: Storage, prefix: Path = (), *, sealed: bool = False) -> list
         return [
             f"{'/'.join(row.path)}: {fault}"
             for row in transaction.namespaces(prefix)
-            for fault in _namespace_faults(transaction, row, sealed)
+            for fault in _readable_faults(transaction, row, sealed)
         ]
+
+
+def _readable_faults(transaction: Transaction, row: NamespaceRow, sealed: bool) -> Iterator[str]:
+    try:
+        yield from _namespace_faults(transaction, row, sealed)
+    except (ValueError, KeyError) as error:
+        yield f"a row can't be read any more ({type(error).__name__})"
 
 
 def _namespace_faults(transaction: Transaction, row: NamespaceRow, sealed: bool) -> Iterator[str]:

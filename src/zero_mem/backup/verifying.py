@@ -31,8 +31,8 @@ def verify(storage: Storage) -> Verification:
     sealed = storage.note(SEALED) is not None and storage.beneath is storage
     found, counts = storage.check(), _NOTHING
     try:
-        counts = count(storage)
         found += faults(storage, sealed=sealed)
+        counts = count(storage)
     except StoreCorrupt as error:
         found.append(_told(error))
     return Verification(faults=tuple(found), counts=counts, sealed=sealed)
