@@ -584,6 +584,30 @@ def test_a_store_restored_to_a_moment_takes_again_what_it_had(
         assert twin.get(memory_id).content == "v3"
 
 
+def test_a_number_that_is_used_again_means_another_change(
+    stores: Stores, tmp_path: Path, clock: FakeClock
+) -> None:
+    one, other = stores("sqlite"), stores("memory")
+    space, twin = one.namespace("acme"), other.namespace("acme")
+    memory_id = twin.save("v1").memory_id
+    exchange(space, twin)
+    moment = clock()
+    clock.advance(10)
+    twin.update(memory_id, content="v2 there")
+    exchange(space, twin)
+    one.backup(tmp_path / "b")
+    restore(tmp_path / "b", f"sqlite:///{tmp_path}/again.db", until=moment)
+    clock.advance(10)
+    with Memory.open(f"sqlite:///{tmp_path}/again.db", clock=clock) as again:
+        back = again.namespace("acme")
+        # It gets the number under which the lost change of the other store was noted.
+        back.update(memory_id, content="v2 here")
+        received, sent = exchange(back, twin)
+        assert len(received.conflicts) == len(sent.conflicts) == 1
+        assert records(back) == records(twin)
+        assert back.get(memory_id).content == "v2 here"
+
+
 def test_a_store_that_went_back_in_time_is_refused(stores: Stores, tmp_path: Path) -> None:
     one, other = stores("sqlite"), stores("memory")
     space = one.namespace("acme")

@@ -81,9 +81,8 @@ def _entry(state: SyncState, found: JournalEntry, to: str) -> Entry | None:
     if found.record is not None:
         cause = state.at(found.record, found.sequence)
         mark = state.mark(found.uid, found.sequence)
-        came = mark is not None and mark.sequence == found.sequence and mark.sender == to
-        # What a conflict was settled to is this store's word too.
-        if came and len(cause.heads) == 1:
+        # It has what it sent, and settles a conflict with that as this store did.
+        if mark is not None and mark.sequence == found.sequence and mark.sender == to:
             return None
     return Entry(
         sequence=found.sequence,

@@ -49,7 +49,8 @@ class SyncState:
         self._origin = origin
         self._lineage = lineage
         self._marks: dict[str, list[Mark]] = {}
-        self._never_received = not transaction.decisions(row, CURSORS)
+        # A restore to a moment forgets the cursors, and keeps the marks.
+        self._never_received = not lineage and not transaction.decisions(row, CURSORS)
         self._names: dict[str, Naming | None] = {}
 
     def cursor(self, sender: str) -> int:
