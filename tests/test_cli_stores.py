@@ -71,6 +71,7 @@ def test_a_store_is_backed_up_verified_and_recovered() -> None:
     run("save", "note", "-n", "b")
     whole = parsed("backup", "whole.backup", "--portable")
     assert (whole["form"], whole["records"], whole["entries"]) == ("archive", 2, 2)
+    assert "copy of 2 memories" in said("backup", "checked.backup", "--verify")
     run("save", "later", "-n", "a")
     rest = parsed("backup", "rest.backup", "--since", "whole.backup")
     assert (rest["records"], rest["entries"]) == (1, 1)

@@ -172,6 +172,9 @@ def in_new_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(folder))
+    # A program that a block starts finds the command as a reader's shell would.
+    own = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join([own, os.environ.get("PATH", "")]))
     run = json.loads(SAMPLE.read_text("utf-8"))
     (folder / "run.jsonl").write_text(json.dumps(run) + "\n", "utf-8")
 

@@ -27,6 +27,7 @@ from zero_mem.errors import (
 )
 from zero_mem.metrics import Metrics, Snapshot
 from zero_mem.operations.requests import check_path, check_text
+from zero_mem.operations.sizes import Sizes
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
 from zero_mem.redaction import Redaction, Redactors
@@ -118,6 +119,7 @@ class Memory:
         self._redaction = redaction or Redaction()
         self.redactors = Redactors(self._redaction)
         self.metrics = Metrics()
+        self.sizes = Sizes()
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self._extractor = _extractor(extractor)

@@ -14,6 +14,9 @@ from zero_mem.backup.verifying import verify_file
 from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
 from zero_mem.storage.base import Storage
 
+BACKED_UP: Final = "backed-up"
+"""The note of when the store was last backed up and the backup verified."""
+
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
 _NAMED: Final = re.compile(r"zero-mem-(\d{8}T\d{6}Z)\.backup")
 
@@ -75,6 +78,7 @@ class Schedule:
         if not found.sound:
             path.unlink()
             raise StoreCorrupt(f"the new backup is not sound, the old ones stay: {found.faults[0]}")
+        storage.keep_note(BACKED_UP, now.isoformat())
         for old in self.backups()[: -self.keep]:
             old.unlink(missing_ok=True)
         return report

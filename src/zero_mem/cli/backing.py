@@ -36,6 +36,9 @@ def backup(
         Path | None,
         typer.Option(metavar="BACKUP", help="Write only what came after an earlier backup."),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--verify", help="Check the backup when it is written.")
+    ] = False,
 ) -> None:
     """Write the whole store into a file, while others go on writing.
 
@@ -43,6 +46,8 @@ def backup(
     stays encrypted. The file is there whole or not at all, and readable by its owner only.
     """
     report = session.memory.backup(file, portable=portable, since=since)
+    if check:
+        _check_written(session, file, report.made_at)
     value = {
         "file": str(report.path),
         "form": report.form,
@@ -51,6 +56,16 @@ def backup(
         **_json(report.counts),
     }
     session.show(value, f"{report.form} of {_text(report.counts)}, {report.bytes} bytes")
+
+
+def _check_written(session: Session, file: Path, made_at: datetime) -> None:
+    from zero_mem.backup import verify_file
+    from zero_mem.backup.schedule import BACKED_UP
+
+    found = verify_file(file, encryption())
+    if not found.sound:
+        raise StoreCorrupt(f"{file} is not sound: {found.faults[0]}")
+    session.memory.storage.keep_note(BACKED_UP, made_at.isoformat())
 
 
 @command(app, "verify", shared=("store", "as_json"))

@@ -77,9 +77,17 @@ def _planning(space: Namespace) -> Iterator[Plan]:
     memory.flush()
     with memory.transaction(write=True) as transaction:
         row = transaction.create_namespace(space.path)
-        plan = Plan(transaction, row, now=memory.now(), actor="sync", redactors=memory.redactors)
+        plan = Plan(
+            transaction,
+            row,
+            now=memory.now(),
+            actor="sync",
+            redactors=memory.redactors,
+            sizes=memory.sizes,
+        )
         yield plan
         plan.flush()
+    plan.keep_size()
 
 
 def _checked(space: Namespace, message: Message) -> Message:
