@@ -491,7 +491,9 @@ def test_backups_by_the_clock(tmp_path: Path) -> None:
         for hour in range(0, 24, 3):
             memory.namespace("a").save(f"hour {hour}")
             made.append(schedule.run(memory.storage, now + timedelta(hours=hour)) is not None)
+        noted = memory.storage.note("backed-up")
     assert made == [True, False] * 4
+    assert noted == "2026-03-01T22:00:00+00:00"
     names = [path.name for path in schedule.backups()]
     assert names == ["zero-mem-20260301T160000Z.backup", "zero-mem-20260301T220000Z.backup"]
     assert (tmp_path / "backups").stat().st_mode & 0o777 == 0o700
