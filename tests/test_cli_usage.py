@@ -41,6 +41,8 @@ NEEDS_A_STORE = [
     ["duplicates", "note"],
     ["configure"],
     ["export"],
+    ["backup", "b"],
+    ["verify"],
 ]
 
 
@@ -158,6 +160,8 @@ def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
     makes_one_or_has_none = {
         "save",
         "import",
+        "sync",
+        "recover",
         "replay",
         "proxy",
         "demo",

@@ -1,7 +1,8 @@
 """What has gone wrong for users of systems of this kind, each as a test that it can't here.
 
 The number in a test's name is the report's. Those that another file covers as a whole are left
-to it: 10 and 12 (test_isolation), 15 (test_operations), 35 (below and test_operations).
+to it: 10 and 12 (test_isolation), 15 (test_operations), 18 (test_backup), 19 (test_migrate),
+35 (below and test_operations).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from zero_mem.errors import InvalidInput, MigrationNeeded, StoreCorrupt, StoreUn
 from zero_mem.space import Namespace
 from zero_mem.storage import network_fs
 from zero_mem.storage.network_fs import NetworkFileSystemWarning, file_system_type
-from zero_mem.storage.sqlite import SQLiteStorage
+from zero_mem.storage.sqlite import SQLiteStorage, SQLiteTransaction
 from zero_mem.storage.sqlite_file import SQLiteFile
 
 MOUNTS = r"""
@@ -338,3 +338,20 @@ def test_a_really_full_disk_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         assert file_faults(tmp_path / "store.db") == []
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+@pytest.mark.req("op:dedupe-key")
+def test_a_key_is_looked_up_by_its_index(tmp_path: Path) -> None:
+    said: list[str] = []
+    with Memory.open(f"sqlite:///{tmp_path}/agent.db") as memory:
+        memory.namespace("a").save_many([{"content": f"n {n}", "key": f"k{n}"} for n in range(50)])
+        with memory.transaction() as transaction:
+            assert isinstance(transaction, SQLiteTransaction)
+            row = transaction.namespace(("a",))
+            assert row is not None
+            connection = transaction._connection
+            connection.set_trace_callback(said.append)
+            assert len(transaction.by_keys(row, [("note", "key:k7")])) == 1
+            connection.set_trace_callback(None)
+            plan = connection.execute(f"EXPLAIN QUERY PLAN {said[0]}").fetchall()
+    assert any("record_key (namespace=? AND kind=? AND dedupe=?)" in step[3] for step in plan)

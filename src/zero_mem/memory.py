@@ -40,6 +40,7 @@ from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
     from zero_mem.access.keys import Keyring
+    from zero_mem.backup import BackupReport, Verification
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
     from zero_mem.models.date_parsers import DateParser
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from zero_mem.text.entities import EntityExtractor
 
 Clock: TypeAlias = Callable[[], datetime]
+FileName: TypeAlias = str | os.PathLike[str]
 
 SWEPT = "swept"
 """The note of when the whole store was last swept."""
@@ -385,6 +387,43 @@ class Memory:
         self.flush()
         return reindex(self, self._dense, paths, progress)
 
+    def backup(
+        self,
+        path: FileName,
+        *,
+        portable: bool = False,
+        since: FileName | None = None,
+    ) -> BackupReport:
+        """Write the store into a new file, as it is at this moment; writers go on.
+
+        Args:
+            path: The file; it is its owner's only, and there whole or not at all.
+            portable: Write an archive, which every kind of store can be restored from. An
+                SQLite store is copied as a file otherwise, and others always give archives.
+            since: An earlier backup of this store: only what came after it is written.
+
+        Raises:
+            InvalidInput: The file is there already, or `since` is of another store.
+            NotAllowed: The store was opened with a credential.
+            StoreUnavailable: The file can't be written.
+        """
+        from zero_mem.backup import back_up
+
+        self.flush()
+        base = None if since is None else FilePath(since)
+        return back_up(self._storage, FilePath(path), now=self.now(), portable=portable, since=base)
+
+    def verify(self) -> Verification:
+        """Check the store: its files, its journal's digests, its index against a new one.
+
+        Raises:
+            NotAllowed: The store was opened with a credential.
+        """
+        from zero_mem.backup import verify
+
+        self.flush()
+        return verify(self._storage)
+
     # For the views
 
     def transaction(
@@ -462,11 +501,12 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         return _sqlite(str(path), durability, create)
     if not isinstance(url, str):
         raise InvalidInput(f"the store is named by a URL such as sqlite:///{url}, a string")
-    scheme, separator, rest = url.partition("://")
     if url == "memory://":
         return MemoryStorage()
-    if separator and scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:"):
-        return _sqlite(rest[1:], durability, create)
+    file = sqlite_path(url)
+    if file is not None:
+        return _sqlite(file, durability, create)
+    scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
         return _postgres(url, durability, create)
     if separator and scheme == "routes" and rest[:1] == "/" and rest[1:]:
@@ -475,6 +515,13 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db, "
         "memory://, postgresql://user@host/database or routes:///table.json"
     )
+
+
+def sqlite_path(url: str) -> str | None:
+    """Give the file that a URL names, None where it names another kind of store."""
+    scheme, _, rest = url.partition("://")
+    named = scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:")
+    return rest[1:] if named else None
 
 
 def _unlocked(storage: Storage, encryption: Encryption | None) -> Storage:

@@ -16,6 +16,7 @@ from zero_mem.storage.base import (
     Change,
     Decision,
     JournalEntry,
+    Lineage,
     NamespaceRow,
     Posting,
     Storage,
@@ -59,6 +60,21 @@ class GuardedStorage(Storage):
     def keep_note(self, name: str, value: str) -> None:
         """Refuse, as `note` does."""
         raise NotAllowed("notes of the store can't be written with a credential")
+
+    def lineage(self, path: Path) -> Lineage:
+        """See `Storage.lineage`."""
+        if not allows(self._grants, "read", path):
+            raise NotAllowed(f"the credential gives no right to read namespace {'/'.join(path)}")
+        return self._inner.lineage(path)
+
+    @property
+    def beneath(self) -> Storage:
+        """Refuse: whoever has the rows has the whole store."""
+        raise NotAllowed("a backup holds the whole store; make it without a credential")
+
+    def check(self) -> list[str]:
+        """Refuse: damage is the store's as a whole."""
+        raise NotAllowed("the store as a whole is verified without a credential")
 
     def scrub(self, *, wait: bool = True) -> None:
         """See `Storage.scrub`: it changes nothing that anyone could read."""
@@ -234,6 +250,11 @@ class GuardedTransaction(Transaction):
         """See `Transaction`."""
         self._check("read", row.path)
         return self._inner.scopes(row)
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        """See `Transaction`."""
+        self._check("read", row.path)
+        return self._inner.holds(row)
 
     def held(self, row: NamespaceRow) -> set[str]:
         """See `Transaction`."""

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from zero_mem.cli import (
+    backing,
     benching,
     demo,
     encrypting,
@@ -22,6 +23,7 @@ from zero_mem.cli import (
     proxying,
     reading,
     replaying,
+    syncing,
     writing,
 )
 from zero_mem.cli.program import Program
@@ -32,9 +34,9 @@ Memory for LLM agents that stays out of the prompt.
 
 Every command works on one store: --store, or ZERO_MEM_URL, or else the file memory.db in
 ~/.local/share/zero-mem ($XDG_DATA_HOME/zero-mem where that is set). Most work on one namespace in
-it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, configure, replay
-and proxy make a store where there is none. With --json a result is one line of JSON on stdout, and
-an error one line on stderr. For an ID you can give its handle or its receipt, such as
+it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, sync, configure,
+replay and proxy make a store where there is none. With --json a result is one line of JSON on
+stdout, and an error one line on stderr. For an ID you can give its handle or its receipt, such as
 "[memo:7] save".
 """
 
@@ -56,6 +58,8 @@ for group in (
     indexing,
     explaining,
     exchanging,
+    syncing,
+    backing,
     replaying,
     proxying,
     benching,

@@ -149,7 +149,7 @@ def _persistence(memory: Memory, found: Survey) -> _Found:
     if isinstance(storage, MemoryStorage):
         return "bad", evidence, ("open sqlite:///FILE or postgresql://…: memory:// ends here",)
     late = kept is None or memory.now() - kept > 7 * _OFTEN
-    mend = ("`zero-mem backup FILE` regularly, and try `zero-mem restore --verify` once",)
+    mend = ("`zero-mem backup FILE --verify` regularly, and try `zero-mem recover` once",)
     return ("look", evidence, mend) if late else ("good", evidence, ())
 
 

@@ -49,6 +49,7 @@ class Draft:
         self.written: list[Operation] = []
         self._at = max(to_micros(now), row.last_at)
         self._group = row.sequence + 1
+        self.origin = ""
         self._records: dict[str, Stored | None] = {}
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
@@ -57,6 +58,10 @@ class Draft:
     def redactor(self) -> Redactor:
         """What takes secrets out before anything is stored, by the settings at the beginning."""
         return self._redactors.of(of_namespace(self.row.settings))
+
+    def begin(self) -> None:
+        """Let the changes from here on be an operation of their own in the journal."""
+        self._group = self.row.sequence + 1
 
     @cached_property
     def moment(self) -> datetime:
@@ -218,6 +223,7 @@ class Draft:
             after=after,
             body_changed=content is not None and content is not old,
             fields=encode_fields(after),
+            origin=self.origin,
         )
         self.changes.append(change)
         for scope in self._counts:

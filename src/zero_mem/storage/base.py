@@ -8,15 +8,17 @@ says what that means.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from zero_mem.index.document import index_terms
 from zero_mem.storage.codec import EndedBy as EndedBy
 from zero_mem.storage.codec import Stored as Stored
+from zero_mem.storage.codec import encode_path
 from zero_mem.types import Body, MemoryRecord, Operation, Path
 
 
@@ -56,7 +58,7 @@ class Change(NamedTuple):
     `group` is the sequence of the first change of the same operation. `body_changed` is
     False where `after` carries the body of `before`. `fields` is `after` as it is written
     down (`codec.encode_fields`). `terms` are the record's terms where its text is sealed; None
-    has them cut from the text.
+    has them cut from the text. `origin` is the store where the change was made, "" for this one.
     """
 
     operation: Operation
@@ -69,6 +71,7 @@ class Change(NamedTuple):
     body_changed: bool
     fields: str
     terms: Sequence[str] | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +344,10 @@ class Transaction(ABC):
         """Name the uids that somebody holds."""
 
     @abstractmethod
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        """List who holds what, as (owner, uid) in order."""
+
+    @abstractmethod
     def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
         """Remove the bodies and all that was derived from them, in every version.
 
@@ -357,6 +364,13 @@ class Transaction(ABC):
 
 SEALED = "sealed"
 """The note of a store whose values are encrypted."""
+
+LINEAGE = "lineage."
+"""Begins the note of a namespace's `Lineage`, before its path."""
+
+Lineage: TypeAlias = Sequence[tuple[str, int]]
+"""The origins that a store had before it was restored, the oldest first, each with the last
+sequence of a namespace's journal that was written under it."""
 
 
 class Storage(ABC):
@@ -390,6 +404,20 @@ class Storage(ABC):
     @abstractmethod
     def keep_note(self, name: str, value: str) -> None:
         """Keep a note on the store as a whole, durably."""
+
+    def lineage(self, path: Path) -> Lineage:
+        """Tell under which origins a namespace's journal was written before."""
+        text = self.note(f"{LINEAGE}{encode_path(path)}")
+        return [(str(origin), int(last)) for origin, last in json.loads(text or "[]")]
+
+    @property
+    def beneath(self) -> Storage:
+        """The store that holds the rows as they are written: this one, unless it seals them."""
+        return self
+
+    def check(self) -> list[str]:
+        """Name what is damaged in the store's files, by the store's own means."""
+        return []
 
     @abstractmethod
     def scrub(self, *, wait: bool = True) -> None:

@@ -443,6 +443,9 @@ class MemoryTransaction(Transaction):
     def held(self, row: NamespaceRow) -> set[str]:
         return {uid for _, uid in self._space(row).holds}
 
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        return sorted(self._space(row).holds)
+
     # Erasing
 
     def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
@@ -514,7 +517,7 @@ def _entry(row: NamespaceRow, change: Change, origin: str) -> JournalEntry:
         actor=change.actor,
         operation=change.operation,
         reason=change.reason,
-        origin=origin,
+        origin=change.origin or origin,
         memory_id=record.memory_id,
         uid=record.uid,
         version=record.version,

@@ -463,6 +463,7 @@ def _journal_rows(
                 change.operation,
                 escape(change.reason),
                 change.fields,
+                change.origin,
             )
         )
     return bodies, entries

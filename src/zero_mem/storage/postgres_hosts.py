@@ -73,3 +73,8 @@ class PostgresHosts(PostgresVectors):
     def held(self, row: NamespaceRow) -> set[str]:
         sql = f"SELECT DISTINCT uid FROM {self._schema}.hold WHERE namespace = %s"
         return {uid for (uid,) in self._at(row).run(sql, (row.number,))}
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        sql = f"SELECT owner, uid FROM {self._schema}.hold WHERE namespace = %s"
+        found = self._at(row).run(sql, (row.number,))
+        return sorted((unescape(owner), uid) for owner, uid in found)

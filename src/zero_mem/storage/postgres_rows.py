@@ -59,7 +59,7 @@ _RECORD_COLUMNS = (
     ("session", "text"),
 )
 BODY_TYPES = ("bigint", "text", "bytea")
-JOURNAL_TYPES = ("bigint",) * 5 + ("text",) * 4
+JOURNAL_TYPES = ("bigint",) * 5 + ("text",) * 5
 RECORD_TYPES = ("bigint", *(kind for _, kind in _RECORD_COLUMNS))
 LEXICON_TYPES = ("bigint", "integer", "text", "text")
 

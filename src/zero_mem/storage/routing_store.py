@@ -392,5 +392,8 @@ class RoutedTransaction(Transaction):
     def held(self, row: NamespaceRow) -> set[str]:
         return self._of(row).held(row)
 
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        return self._of(row).holds(row)
+
     def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
         self._of(row).erase(row, stored, nameless=nameless)

@@ -101,6 +101,15 @@ class SealedStorage(Storage):
         """The store beneath."""
         return self._inner
 
+    @property
+    def beneath(self) -> Storage:
+        """The store beneath, whose rows are sealed."""
+        return self._inner.beneath
+
+    def check(self) -> list[str]:
+        """See `Storage.check`."""
+        return self._inner.check()
+
     @contextmanager
     def transaction(self, *, write: bool = False, durable: bool = True) -> Iterator[Transaction]:
         """See `Storage.transaction`."""
@@ -470,8 +479,8 @@ class SealedTransaction(Transaction):
         return found if seal is None else [_opened_decision(seal, each) for each in found]
 
     def scopes(self, row: NamespaceRow) -> list[str]:
-        """See `Transaction`."""
-        return self._inner.scopes(row)
+        """See `Transaction`; the wrapped keys are no decisions of anybody's."""
+        return [scope for scope in self._inner.scopes(row) if scope != _KEYS]
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """See `Transaction`."""
@@ -497,6 +506,13 @@ class SealedTransaction(Transaction):
     def held(self, row: NamespaceRow) -> set[str]:
         """See `Transaction`."""
         return self._inner.held(row)
+
+    def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
+        """See `Transaction`."""
+        seal, held = self._keys.known(row), self._inner.holds(row)
+        if seal is None:
+            return held
+        return sorted((seal.open_name(owner, "hold"), uid) for owner, uid in held)
 
     # Erasing
 

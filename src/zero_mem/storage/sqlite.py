@@ -7,6 +7,7 @@ lexical index change in that one transaction.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +17,6 @@ from typing import Any
 from zero_mem.errors import StoreUnavailable
 from zero_mem.storage.base import (
     Change,
-    Decision,
     Final,
     JournalEntry,
     NamespaceRow,
@@ -36,6 +36,7 @@ from zero_mem.storage.codec import (
     purged_key,
 )
 from zero_mem.storage.sqlite_file import SQLiteFile
+from zero_mem.storage.sqlite_hosts import SQLiteHosts
 from zero_mem.storage.sqlite_rows import (
     CHAIN,
     COLUMNS,
@@ -114,6 +115,25 @@ class SQLiteStorage(Storage):
             sql = "INSERT OR REPLACE INTO store VALUES (?, ?)"
             connection.execute(sql, (f"note.{name}", value))
 
+    def copy_to(self, path: str) -> None:
+        """Copy the store as it is at this moment into a new file, while writers go on."""
+        self._file.copy_to(path)
+
+    def renew_origin(self) -> str:
+        """Give the store an origin of its own, after it was copied; tell the one before.
+
+        What was journalled so far keeps the old one.
+        """
+        before, self.origin = self.origin, secrets.token_hex(8)
+        with self._file.transaction(write=True, durable=True) as connection:
+            connection.execute("UPDATE journal SET origin = ? WHERE origin = ''", (before,))
+            connection.execute("UPDATE store SET value = ? WHERE name = 'origin'", (self.origin,))
+        return before
+
+    def check(self) -> list[str]:
+        """Look for damaged pages, and for an index that does not fit its records."""
+        return self._file.check()
+
     def scrub_pending(self) -> bool:
         """Tell whether erased bytes may still be in the files."""
         with self.transaction() as transaction:
@@ -143,7 +163,7 @@ class SQLiteStorage(Storage):
         self._file.close()
 
 
-class SQLiteTransaction(SQLiteVectors):
+class SQLiteTransaction(SQLiteVectors, SQLiteHosts):
     """The primitives over one connection inside BEGIN … COMMIT."""
 
     def __init__(self, connection: sqlite3.Connection, origin: str) -> None:
@@ -216,9 +236,10 @@ class SQLiteTransaction(SQLiteVectors):
     def by_keys(
         self, row: NamespaceRow, keys: Collection[tuple[str, str]]
     ) -> dict[tuple[str, str], Stored]:
+        # That a key is there is said aloud: a row value alone leaves the partial index aside.
         sql = (
-            f"{OF_NAMESPACE} AND r.state = 'active' AND (r.kind, r.dedupe) IN"
-            " (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+            f"{OF_NAMESPACE} AND r.state = 'active' AND r.dedupe IS NOT NULL"
+            " AND (r.kind, r.dedupe) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
         )
         found = self._stored(row, sql, (row.number, as_list(keys)))
         return {(s.record.kind, s.dedupe): s for s in found if s.dedupe is not None}
@@ -321,7 +342,7 @@ class SQLiteTransaction(SQLiteVectors):
                     change.actor,
                     change.operation,
                     change.reason,
-                    "",
+                    change.origin,
                     current[memory_id],
                     change.fields,
                 )
@@ -331,6 +352,7 @@ class SQLiteTransaction(SQLiteVectors):
 
     def _write_records(self, row: NamespaceRow, finals: Sequence[Final]) -> None:
         """Update and insert records with their part of the index."""
+        self._let_go_of_keys(finals)
         inserts: list[tuple[object, ...]] = []
         for final in finals:
             if final.before is not None:
@@ -346,6 +368,15 @@ class SQLiteTransaction(SQLiteVectors):
             "INSERT INTO lexicon (rowid, terms) VALUES (?, ?)",
             [(record[0], record[-1]) for record in inserts if record[-1] is not None],
         )
+
+    def _let_go_of_keys(self, finals: Sequence[Final]) -> None:
+        """Free the keys that records lose, before another one takes them."""
+        freed = [
+            (final.before.position,)
+            for final in finals
+            if final.before is not None and _key(final.before) not in (None, _key(final.after))
+        ]
+        self._connection.executemany("UPDATE record SET dedupe = NULL WHERE position = ?", freed)
 
     def _update_record(self, row: NamespaceRow, final: Final) -> None:
         assert final.before is not None
@@ -439,48 +470,6 @@ class SQLiteTransaction(SQLiteVectors):
         found = self._run(sql, (as_list(positions),))
         return {position: [t[skip:] for t in text.split()] for position, text in found}
 
-    # What hosts keep beside the records
-
-    def decision(self, row: NamespaceRow, scope: str, key: str) -> Decision | None:
-        sql = "SELECT value, uid FROM decision WHERE namespace = ? AND scope = ? AND key = ?"
-        found = self._run(sql, (row.number, scope, key)).fetchone()
-        if found is None:
-            return None
-        return Decision(scope=scope, key=key, value=found[0], uid=found[1])
-
-    def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
-        sql = (
-            "SELECT key, value, uid FROM decision WHERE namespace = ? AND scope = ? ORDER BY number"
-        )
-        found = self._run(sql, (row.number, scope))
-        return [Decision(scope=scope, key=key, value=value, uid=uid) for key, value, uid in found]
-
-    def scopes(self, row: NamespaceRow) -> list[str]:
-        sql = "SELECT DISTINCT scope FROM decision WHERE namespace = ? ORDER BY scope"
-        return [scope for (scope,) in self._run(sql, (row.number,))]
-
-    def decide(self, row: NamespaceRow, decision: Decision) -> None:
-        self._run(
-            "INSERT INTO decision (namespace, scope, key, value, uid) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (namespace, scope, key)"
-            " DO UPDATE SET value = excluded.value, uid = excluded.uid",
-            (row.number, decision.scope, decision.key, decision.value, decision.uid),
-        )
-
-    def undecide(self, row: NamespaceRow, scope: str, key: str) -> None:
-        sql = "DELETE FROM decision WHERE namespace = ? AND scope = ? AND key = ?"
-        self._run(sql, (row.number, scope, key))
-
-    def hold(self, row: NamespaceRow, owner: str, uid: str) -> None:
-        self._run("INSERT OR IGNORE INTO hold VALUES (?, ?, ?)", (row.number, owner, uid))
-
-    def release(self, row: NamespaceRow, owner: str) -> None:
-        self._run("DELETE FROM hold WHERE namespace = ? AND owner = ?", (row.number, owner))
-
-    def held(self, row: NamespaceRow) -> set[str]:
-        sql = "SELECT DISTINCT uid FROM hold WHERE namespace = ?"
-        return {uid for (uid,) in self._run(sql, (row.number,))}
-
     # Erasing
 
     def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
@@ -521,6 +510,12 @@ class SQLiteTransaction(SQLiteVectors):
             "UPDATE journal SET fields = ?, body = NULL, reason = '' WHERE place = ?",
             [(erase_fields(fields), place) for place, fields, _ in entries],
         )
+
+
+def _key(stored: Stored) -> tuple[str, str] | None:
+    """Give the unique key that a record holds, None where it holds none."""
+    active = stored.record.state == "active"
+    return (stored.record.kind, stored.dedupe) if stored.dedupe and active else None
 
 
 def _of_kind(row: NamespaceRow, form: str | None, kind: str | None) -> tuple[str, list[object]]:

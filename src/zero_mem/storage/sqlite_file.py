@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path as FilePath
 from typing import NoReturn
 
-from zero_mem.errors import InvalidInput, MigrationNeeded, StoreCorrupt, StoreUnavailable
+from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from zero_mem.storage import sqlite_schema
 from zero_mem.storage.network_fs import warn_if_network
+from zero_mem.storage.sqlite_schema import is_current, migrate
 
-APPLICATION_ID = 0x5A4D454D
-"""Marks the file as ours in SQLite's header ("ZMEM")."""
-
-SCHEMA_VERSION = 1
 BUSY_SECONDS = 60.0
 """How long a writer waits for the others before it gives up."""
 
 CHECKPOINT_PAGES = 4000
 """How far the write-ahead log grows (16 MB) before its pages are moved into the file."""
 
+COPY_PAGES = 1000
+"""Pages that a copy moves in one step."""
+
 _OPEN: weakref.WeakSet[SQLiteFile] = weakref.WeakSet()
 _NO_LOCK = nullcontext()
-_MIGRATIONS = FilePath(__file__).with_name("migrations")
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
@@ -46,6 +45,7 @@ class SQLiteFile:
         self.path = path
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
+        self.migrated_from: str | None = None
         self._reset()
         _OPEN.add(self)
         if create:
@@ -180,38 +180,49 @@ class SQLiteFile:
 
     def _prepare(self, connection: sqlite3.Connection) -> str:
         """Check that the file is ours, bring its schema up to date, give its origin."""
-        self._refuse_foreign(connection)
-        if _pragma(connection, "user_version") < SCHEMA_VERSION:
+        scripts = sqlite_schema.SCRIPTS
+        if not is_current(connection, self.path, scripts):
             _use_write_ahead_log(connection)
             with _transaction(connection, "BEGIN IMMEDIATE"):
                 # Another process may have been first.
-                self._refuse_foreign(connection)
-                self._migrate(connection)
+                if not is_current(connection, self.path, scripts):
+                    self.migrated_from = migrate(connection, self.path, scripts, self._copy)
         row = connection.execute("SELECT value FROM store WHERE name = 'origin'").fetchone()
         return str(row[0])
 
-    def _refuse_foreign(self, connection: sqlite3.Connection) -> None:
-        version = _pragma(connection, "user_version")
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-        if tables and _pragma(connection, "application_id") != APPLICATION_ID:
-            raise StoreCorrupt(
-                f"{self.path}: this is an SQLite file of another program, not a Zero-Mem store"
-            )
-        if version > SCHEMA_VERSION:
-            raise MigrationNeeded(
-                f"{self.path}: written by a newer Zero-Mem (schema {version}; this one knows "
-                f"{SCHEMA_VERSION}); upgrade zero-mem to open it"
-            )
+    def copy_to(self, path: str) -> None:
+        """Copy the file as it is at this moment into a new one, in steps.
 
-    def _migrate(self, connection: sqlite3.Connection) -> None:
-        current = _pragma(connection, "user_version")
-        for script in sorted(_MIGRATIONS.glob("*.sql"))[current:]:
-            for statement in _statements(script.read_text("utf-8")):
-                connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        origin = "INSERT OR IGNORE INTO store VALUES ('origin', ?)"
-        connection.execute(origin, (secrets.token_hex(8),))
+        The copy reads one snapshot, so it is consistent and never begins again, and no writer
+        waits for it; the log grows meanwhile.
+        """
+        with translated(self.path):
+            self._check_identity()
+            self._copy(path)
+
+    def _copy(self, path: str) -> None:
+        with closing(self._connect()) as source, _transaction(source, "BEGIN"):
+            source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            with closing(sqlite3.connect(path, isolation_level=None)) as target:
+                source.backup(target, pages=COPY_PAGES)
+                target.execute("PRAGMA journal_mode = DELETE")
+
+    def check(self) -> list[str]:
+        """Name damaged pages and rows, and an index that does not fit."""
+        found: list[str] = []
+        with translated(self.path), self._connection() as connection:
+            rows = connection.execute("PRAGMA integrity_check(20)")
+            found += [f"damaged: {text}" for (text,) in rows if text != "ok"]
+            try:
+                # The rank 1 compares with the records' own terms, too.
+                compare = "INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)"
+                connection.execute(compare)
+            except sqlite3.DatabaseError:
+                found.append(
+                    "the lexical index does not fit the records; scrub the store to rebuild it "
+                    "(zero-mem verify --rebuild)"
+                )
+        return found
 
     def size(self) -> int:
         """Tell the bytes of the file and its write-ahead log."""
@@ -260,15 +271,6 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
     raise StoreUnavailable("the store stays locked while it is made; close other openers")
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Split a migration into statements (they hold no `;` of their own)."""
-    return (part.strip() for part in script.split(";\n") if part.strip())
 
 
 _MEANINGS: dict[int, tuple[type[StoreUnavailable], str]] = {

@@ -27,6 +27,7 @@ from zero_mem.testing.primitives import (
 from zero_mem.testing.reads import FilterConformance, ListConformance, SearchConformance
 from zero_mem.testing.time_travel import HistoryConformance, PurgeConformance
 from zero_mem.testing.vectors import VectorPrimitives
+from zero_mem.testing.whole_stores import WholeStores
 from zero_mem.testing.writes import SaveConformance, UpdateConformance
 
 
@@ -52,5 +53,5 @@ class OperationConformance(
     """The operations on top, as users see them."""
 
 
-class StoreConformance(StorageConformance, OperationConformance):
+class StoreConformance(StorageConformance, OperationConformance, WholeStores):
     """All that a store must do."""

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Sequence
 from datetime import datetime
 
 from zero_mem.aio.threads import Calls
+from zero_mem.backup import BackupReport, Verification
 from zero_mem.dense import Progress, Reindexed
-from zero_mem.memory import Health, Memory, Stats
+from zero_mem.memory import FileName, Health, Memory, Stats
 from zero_mem.metrics import Snapshot
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.text.tokens import Tokenizer
@@ -63,6 +64,32 @@ class AsyncOperations(Calls[Memory]):
             EmbedderUnavailable: The embedder fails; what was done stays done.
         """
         return await self._call(lambda twin: twin.reindex(namespace, progress=progress))
+
+    async def backup(
+        self, path: FileName, *, portable: bool = False, since: FileName | None = None
+    ) -> BackupReport:
+        """Write the store into a new file, as it is at this moment; writers go on.
+
+        Args:
+            path: The file; it is its owner's only, and there whole or not at all.
+            portable: Write an archive, which every kind of store can be restored from. An
+                SQLite store is copied as a file otherwise, and others always give archives.
+            since: An earlier backup of this store: only what came after it is written.
+
+        Raises:
+            InvalidInput: The file is there already, or `since` is of another store.
+            NotAllowed: The store was opened with a credential.
+            StoreUnavailable: The file can't be written.
+        """
+        return await self._call(lambda twin: twin.backup(path, portable=portable, since=since))
+
+    async def verify(self) -> Verification:
+        """Check the store: its files, its journal's digests, its index against a new one.
+
+        Raises:
+            NotAllowed: The store was opened with a credential.
+        """
+        return await self._call(lambda twin: twin.verify())
 
     async def flush(self) -> None:
         """Apply every queued write before returning."""

@@ -255,7 +255,7 @@ $$;
 CREATE FUNCTION {schema}.append(
     bodies bigint[], types text[], contents bytea[],
     sequences bigint[], previous bigint[], groups bigint[], moments bigint[], held bigint[],
-    actors text[], operations text[], reasons text[], written text[],
+    actors text[], operations text[], reasons text[], written text[], origins text[],
     positions bigint[], entries bigint[], updated bigint[], accessed bigint[], counts bigint[],
     expiries bigint[], facts uuid[], states text[], forms text[], kinds text[], aliases text[],
     tasks text[], sessions text[],
@@ -266,9 +266,10 @@ DECLARE
 BEGIN
     INSERT INTO {schema}.body SELECT here, * FROM unnest(bodies, types, contents);
     INSERT INTO {schema}.journal
-        (namespace, sequence, previous, "group", at, body, actor, operation, reason, fields)
+        (namespace, sequence, previous, "group", at, body, actor, operation, reason, fields, origin)
         SELECT here, * FROM unnest(
-            sequences, previous, groups, moments, held, actors, operations, reasons, written
+            sequences, previous, groups, moments, held, actors, operations, reasons, written,
+            origins
         );
     IF positions <> '{{}}' THEN
         INSERT INTO {schema}.record SELECT here, * FROM unnest(
