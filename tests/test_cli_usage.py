@@ -13,7 +13,7 @@ from test_cli_replay import SHORT
 
 from zero_mem.cli.failures import EXIT_CODES
 from zero_mem.cli.program import wants_json
-from zero_mem.memory import default_path
+from zero_mem.storage.opening import default_path
 
 pytestmark = pytest.mark.req("pkg:cli")
 

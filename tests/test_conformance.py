@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from zero_mem.storage.base import Storage
+from zero_mem.storage.data_keys import Encryption
 from zero_mem.storage.keys import KeyFile, MasterKey
 from zero_mem.storage.memory import MemoryStorage
-from zero_mem.storage.sealed import Encryption, SealedStorage
+from zero_mem.storage.sealed import SealedStorage
 from zero_mem.storage.sqlite import SQLiteStorage
 
 pytest.register_assert_rewrite("zero_mem.testing")

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 import pytest
 
 from zero_mem.storage.base import Storage
+from zero_mem.storage.data_keys import Encryption
 from zero_mem.storage.keys import MasterKey
 from zero_mem.storage.postgres import PostgresStorage
-from zero_mem.storage.sealed import Encryption, SealedStorage
+from zero_mem.storage.sealed import SealedStorage
 
 pytest.register_assert_rewrite("zero_mem.testing")
 

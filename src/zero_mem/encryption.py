@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from zero_mem.storage.data_keys import Encryption
 from zero_mem.storage.keys import MASTER_VARIABLE, KeyFile, KeyService, Master, MasterKey
-from zero_mem.storage.sealed import Encryption, SealedStorage
+from zero_mem.storage.sealed import SealedStorage
 
 __all__ = [
     "Encryption",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,13 +17,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 
 from zero_mem.errors import (
-    BlockingCallWarning,
     InvalidInput,
     MissingExtra,
     NotAllowed,
     StoreUnavailable,
     ZeroMemError,
 )
+from zero_mem.loop_watch import warned_of_loop
 from zero_mem.metrics import Metrics, Snapshot
 from zero_mem.operations.requests import check_path, check_text
 from zero_mem.operations.sizes import Sizes
@@ -32,8 +31,9 @@ from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
 from zero_mem.redaction import Redaction, Redactors
 from zero_mem.space import Namespace
-from zero_mem.storage.base import SEALED, Storage, Transaction
+from zero_mem.storage.base import Storage, Transaction
 from zero_mem.storage.memory import MemoryStorage
+from zero_mem.storage.opening import URL_VARIABLE, open_storage, unlocked
 from zero_mem.storage.times import to_micros
 from zero_mem.subtree import Subtree
 from zero_mem.text.tokens import Tokenizer, tokenizer
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from zero_mem.models.date_parsers import DateParser
     from zero_mem.models.embedder import Embedder
     from zero_mem.recall.corpora import Corpora
-    from zero_mem.storage.sealed import Encryption
+    from zero_mem.storage.data_keys import Encryption
     from zero_mem.text.entities import EntityExtractor
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -54,9 +54,6 @@ FileName: TypeAlias = str | os.PathLike[str]
 
 SWEPT = "swept"
 """The note of when the whole store was last swept."""
-
-URL_VARIABLE = "ZERO_MEM_URL"
-"""The environment variable that names the store where no URL is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +176,7 @@ class Memory:
             url = os.environ.get(URL_VARIABLE) or None
         if encryption is not None and encryption.vectors == "refuse" and embedder is not None:
             raise InvalidInput('an embedder needs vectors, which Encryption(vectors="refuse") bars')
-        storage = _unlocked(open_storage(url, durability=durability, create=create), encryption)
+        storage = unlocked(open_storage(url, durability=durability, create=create), encryption)
         memory = cls(
             storage,
             clock=clock,
@@ -431,7 +428,7 @@ class Memory:
     ) -> AbstractContextManager[Transaction]:
         """Open a transaction of the store beneath."""
         if self._watches_loop and "asyncio" in sys.modules:
-            self._watches_loop = not _warned_of_loop()
+            self._watches_loop = not warned_of_loop()
         return self._storage.transaction(write=write, durable=durable)
 
     def scrub(self) -> None:
@@ -480,126 +477,6 @@ def _date_parser(parser: DateParser | str | None) -> DateParser | None:
     from zero_mem.models.date_parsers import date_parser_named
 
     return date_parser_named(parser)
-
-
-def default_path() -> FilePath:
-    """Give the file that `Memory.open()` uses: memory.db in the user's data folder."""
-    base = os.environ.get("XDG_DATA_HOME") or FilePath.home() / ".local" / "share"
-    return FilePath(base) / "zero-mem" / "memory.db"
-
-
-def open_storage(url: str | None, *, durability: str = "full", create: bool = True) -> Storage:
-    """Open the store that a URL names.
-
-    Raises:
-        InvalidInput: The URL names no store this version knows.
-    """
-    if url is None:
-        path = default_path()
-        if create:
-            _make_folder(path.parent)
-        return _sqlite(str(path), durability, create)
-    if not isinstance(url, str):
-        raise InvalidInput(f"the store is named by a URL such as sqlite:///{url}, a string")
-    if url == "memory://":
-        return MemoryStorage()
-    file = sqlite_path(url)
-    if file is not None:
-        return _sqlite(file, durability, create)
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("postgresql", "postgres"):
-        return _postgres(url, durability, create)
-    if separator and scheme == "routes" and rest[:1] == "/" and rest[1:]:
-        return _routed(rest[1:], durability, create)
-    raise InvalidInput(
-        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db, "
-        "memory://, postgresql://user@host/database or routes:///table.json"
-    )
-
-
-def sqlite_path(url: str) -> str | None:
-    """Give the file that a URL names, None where it names another kind of store."""
-    scheme, _, rest = url.partition("://")
-    named = scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:")
-    return rest[1:] if named else None
-
-
-def _unlocked(storage: Storage, encryption: Encryption | None) -> Storage:
-    """Open an encrypted store with its keys; refuse one without them."""
-    try:
-        if encryption is not None:
-            from zero_mem.storage.sealed import SealedStorage
-
-            return SealedStorage(storage, encryption)
-        if storage.note(SEALED) is not None:
-            raise NotAllowed("the store is encrypted; open it with encryption=Encryption(…)")
-    except BaseException:
-        storage.close()
-        raise
-    return storage
-
-
-def _sqlite(path: str, durability: str, create: bool) -> Storage:
-    # Imported here so that a program with an in-memory store never loads sqlite3.
-    from zero_mem.storage.sqlite import SQLiteStorage
-
-    return SQLiteStorage(path, durability=durability, create=create)
-
-
-def _postgres(url: str, durability: str, create: bool) -> Storage:
-    with _extra_of_postgres():
-        from zero_mem.storage.postgres import PostgresStorage
-    return PostgresStorage(url, durability=durability, create=create)
-
-
-def _routed(path: str, durability: str, create: bool) -> Storage:
-    with _extra_of_postgres():
-        from zero_mem.storage.routing_store import RoutedStorage
-    return RoutedStorage(path, durability=durability, create=create)
-
-
-@contextlib.contextmanager
-def _extra_of_postgres() -> Iterator[None]:
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name not in ("psycopg", "psycopg_pool"):
-            raise
-        raise MissingExtra("PostgreSQL", "postgres") from error
-
-
-def _make_folder(folder: FilePath) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnavailable(f"{folder}: can't make the folder: {error.strerror}") from error
-
-
-_INSIDE = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
-
-
-def _warned_of_loop() -> bool:
-    """Warn when an event loop runs in this thread; tell whether to stop looking for one."""
-    running = getattr(sys.modules["asyncio"], "_get_running_loop", None)
-    if running is None or running() is None:
-        return False
-    ipython = sys.modules.get("IPython")
-    if ipython is None or ipython.get_ipython() is None:  # a notebook's cells run in a loop
-        warnings.warn(
-            "a synchronous Memory is used inside a running event loop, which stands still "
-            "meanwhile; use AsyncMemory, or asyncio.to_thread(...)",
-            BlockingCallWarning,
-            stacklevel=_levels_to_caller(),
-        )
-    return True
-
-
-def _levels_to_caller() -> int:
-    """Count the frames from the function that warns to the caller's own code."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _utc_now() -> datetime:

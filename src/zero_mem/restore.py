@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from zero_mem.backup import RestoreReport, restore_file, restore_into
 from zero_mem.errors import InvalidInput
-from zero_mem.memory import FileName, open_storage, sqlite_path
+from zero_mem.memory import FileName
+from zero_mem.storage.opening import open_storage, sqlite_path
 from zero_mem.storage.times import to_micros
 
 if TYPE_CHECKING:
-    from zero_mem.storage.sealed import Encryption
+    from zero_mem.storage.data_keys import Encryption
 
 
 def restore(

@@ -26,7 +26,7 @@ from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
 
 if TYPE_CHECKING:
-    from zero_mem.storage.sealed import Encryption
+    from zero_mem.storage.data_keys import Encryption
 
 
 class AsyncNamespace(AsyncWrites, AsyncReads, AsyncJournal, AsyncForgetting, AsyncSettings):

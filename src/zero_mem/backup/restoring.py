@@ -25,7 +25,7 @@ from zero_mem.storage.base import LINEAGE, SEALED, Storage, Transaction
 from zero_mem.storage.times import to_micros
 
 if TYPE_CHECKING:
-    from zero_mem.storage.sealed import Encryption
+    from zero_mem.storage.data_keys import Encryption
 
 
 def fill(

@@ -17,7 +17,7 @@ from zero_mem.errors import StoreCorrupt
 from zero_mem.storage.base import SEALED, Storage
 
 if TYPE_CHECKING:
-    from zero_mem.storage.sealed import Encryption
+    from zero_mem.storage.data_keys import Encryption
 
 _NOTHING = Counts(namespaces=0, records=0, entries=0)
 

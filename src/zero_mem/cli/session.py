@@ -17,9 +17,10 @@ from zero_mem.cli.streams import plain_lines, say, whisper
 from zero_mem.cli.text import clean
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.exchange import json_line
-from zero_mem.memory import URL_VARIABLE, Memory, default_path
+from zero_mem.memory import Memory
 from zero_mem.redaction import Redaction
 from zero_mem.space import Namespace
+from zero_mem.storage.opening import URL_VARIABLE, default_path
 from zero_mem.types import Path
 
 if TYPE_CHECKING:

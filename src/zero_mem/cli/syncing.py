@@ -10,8 +10,9 @@ import typer
 
 from zero_mem.cli.session import Session, command, encryption
 from zero_mem.cli.text import counted
-from zero_mem.memory import Memory, open_storage
+from zero_mem.memory import Memory
 from zero_mem.storage.base import SEALED
+from zero_mem.storage.opening import open_storage
 
 if TYPE_CHECKING:
     from zero_mem.sync import Received, SyncReport

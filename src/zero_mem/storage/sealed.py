@@ -14,13 +14,10 @@ counts them as ever, and can't read them.
 
 from __future__ import annotations
 
-import base64
-import json
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import replace
+from typing import Final
 
 from zero_mem.errors import NotAllowed
 from zero_mem.index.document import index_terms
@@ -36,36 +33,20 @@ from zero_mem.storage.base import (
     Vector,
     VectorModel,
 )
-from zero_mem.storage.codec import Stored, decode_body, encode_body, encode_fields, purged_key
-from zero_mem.storage.keys import KEY_BYTES, KeyFile, Master
+from zero_mem.storage.codec import Stored, purged_key
+from zero_mem.storage.data_keys import KEYS, Encryption, Keys, Vectors
+from zero_mem.storage.keys import Master
 from zero_mem.storage.seal import Seal
-from zero_mem.types import Blob, Body, MemoryRecord, Path
+from zero_mem.storage.sealed_records import (
+    opened,
+    opened_decision,
+    opened_entry,
+    sealed_change,
+    sealed_equalities,
+)
+from zero_mem.types import Body, Path
 
-Vectors: TypeAlias = Literal["seal", "refuse"]
-
-MEDIA_TYPE: Final = "application/x-zero-mem-sealed"
-"""The media type of a sealed body; whoever opens the store without its keys sees this."""
-
-_KEYS: Final = "zero-mem:keys"
-_METADATA: Final = "sealed"
-_NAMED: Final = frozenset({"key", "task", "session", "speaker"})
 _NO_SCOPE: Final = "zero-mem:none"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encryption:
-    """How a store is encrypted.
-
-    Attributes:
-        master: Wraps the data keys.
-        keys: A file for the wrapped keys; None keeps them in the store, where backups have
-            them too.
-        vectors: "seal" encrypts embeddings at rest, "refuse" stores none.
-    """
-
-    master: Master
-    keys: KeyFile | None = None
-    vectors: Vectors = "seal"
 
 
 class SealedStorage(Storage):
@@ -192,96 +173,6 @@ class SealedStorage(Storage):
         self._inner.close()
 
 
-class Keys:
-    """The data keys of namespaces, read through one transaction of the store beneath."""
-
-    def __init__(
-        self, transaction: Transaction, encryption: Encryption, seals: dict[Path, Seal]
-    ) -> None:
-        self._transaction = transaction
-        self._encryption = encryption
-        self._seals = seals
-        self._fresh: dict[Path, Seal] = {}
-
-    def seal(self, row: NamespaceRow) -> Seal:
-        """Give the seal of a namespace, making its first key where it has none."""
-        found = self.known(row)
-        if found is None:
-            self.renew(row)
-            # Not among the store's own: its transaction may yet roll back.
-            found = self._fresh[row.path] = Seal(row.path, self.unwrapped(row))
-        return found
-
-    def known(self, row: NamespaceRow) -> Seal | None:
-        """Give the seal of a namespace, None where nothing was written to it yet.
-
-        Raises:
-            NotAllowed: Its keys were erased, or are not where they should be.
-        """
-        found = self._fresh.get(row.path) or self._seals.get(row.path)
-        if found is None:
-            keys = self.unwrapped(row)
-            if not keys:
-                self._check_unwritten(row)
-                return None
-            found = self._seals[row.path] = Seal(row.path, keys)
-        return found
-
-    def _check_unwritten(self, row: NamespaceRow) -> None:
-        """Refuse a namespace that has values and no key to them."""
-        # The row at hand may count changes that are still to be written.
-        there = self._transaction.namespace(row.path)
-        if self._wrapped(row) or (there is not None and there.sequence):
-            raise NotAllowed(f"the keys of namespace {row.path} were erased, or are missing")
-
-    def unwrapped(self, row: NamespaceRow) -> dict[int, bytes]:
-        """Read and unwrap the data keys of a namespace."""
-        unwrap, context = self._encryption.master.unwrap, _context(row)
-        return {
-            int(number): unwrap(base64.b64decode(wrapped), context)
-            for number, wrapped in self._wrapped(row).items()
-            if wrapped
-        }
-
-    def keep(self, row: NamespaceRow, keys: Mapping[int, bytes]) -> None:
-        """Wrap and keep data keys, over those of the same number."""
-        wrap, context = self._encryption.master.wrap, _context(row)
-        written = {
-            str(number): base64.b64encode(wrap(key, context)).decode("ascii")
-            for number, key in keys.items()
-        }
-        if self._encryption.keys is not None:
-            self._encryption.keys.write(row.path, {**self._wrapped(row), **written})
-            return
-        for number, text in written.items():
-            self._transaction.decide(row, Decision(scope=_KEYS, key=number, value=text))
-
-    def renew(self, row: NamespaceRow) -> int:
-        """Make a new data key."""
-        number = max(map(int, self._wrapped(row)), default=0) + 1
-        self.keep(row, {number: os.urandom(KEY_BYTES)})
-        return number
-
-    def erase(self, row: NamespaceRow) -> bool:
-        """Erase every data key of a namespace, but for its number; tell whether there were any."""
-        erased = dict.fromkeys(number for number, key in self._wrapped(row).items() if key)
-        if self._encryption.keys is not None:
-            self._encryption.keys.write(row.path, dict.fromkeys(self._wrapped(row), ""))
-        for number in erased if self._encryption.keys is None else ():
-            self._transaction.decide(row, Decision(scope=_KEYS, key=number, value=None))
-        return bool(erased)
-
-    def _wrapped(self, row: NamespaceRow) -> dict[str, str]:
-        if self._encryption.keys is not None:
-            return self._encryption.keys.read(row.path)
-        found = self._transaction.decisions(row, _KEYS)
-        return {decision.key: decision.value or "" for decision in found}
-
-
-def _context(row: NamespaceRow) -> bytes:
-    return json.dumps(row.path).encode()
-
-
 class SealedTransaction(Transaction):
     """The primitives over a transaction of the store beneath."""
 
@@ -340,7 +231,7 @@ class SealedTransaction(Transaction):
     ) -> Iterator[Stored]:
         """See `Transaction`."""
         seal = self._keys.known(row)
-        asked = equalities if seal is None else _sealed_equalities(seal, equalities)
+        asked = equalities if seal is None else sealed_equalities(seal, equalities)
         found = self._inner.scan(row, asked, after=after, expires_by=expires_by)
         return (self._open(row, stored) for stored in found)
 
@@ -373,7 +264,7 @@ class SealedTransaction(Transaction):
         """See `Transaction`."""
         seal = self._keys.seal(row)
         contents: dict[str, Body] = {}
-        self._inner.apply(row, [_sealed_change(seal, change, contents) for change in changes])
+        self._inner.apply(row, [sealed_change(seal, change, contents) for change in changes])
 
     # Journal
 
@@ -391,7 +282,7 @@ class SealedTransaction(Transaction):
         for entry in self._inner.journal(
             row, memory_id=memory_id, group=group, after=after, until_at=until_at
         ):
-            yield entry if seal is None else _opened_entry(seal, entry)
+            yield entry if seal is None else opened_entry(seal, entry)
 
     # Lexical index
 
@@ -470,17 +361,17 @@ class SealedTransaction(Transaction):
         if seal is None:
             return self._inner.decision(row, scope, key)
         found = self._inner.decision(row, scope, seal.name(key, scope))
-        return None if found is None else _opened_decision(seal, found)
+        return None if found is None else opened_decision(seal, found)
 
     def decisions(self, row: NamespaceRow, scope: str) -> list[Decision]:
         """See `Transaction`."""
         seal = self._keys.known(row)
         found = self._inner.decisions(row, scope)
-        return found if seal is None else [_opened_decision(seal, each) for each in found]
+        return found if seal is None else [opened_decision(seal, each) for each in found]
 
     def scopes(self, row: NamespaceRow) -> list[str]:
         """See `Transaction`; the wrapped keys are no decisions of anybody's."""
-        return [scope for scope in self._inner.scopes(row) if scope != _KEYS]
+        return [scope for scope in self._inner.scopes(row) if scope != KEYS]
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """See `Transaction`."""
@@ -527,120 +418,5 @@ class SealedTransaction(Transaction):
         self._inner.erase(row, stored, nameless=_NO_SCOPE)
 
 
-def _sealed_equalities(
-    seal: Seal, equalities: Mapping[str, Collection[object]]
-) -> dict[str, Collection[object]]:
-    return {
-        field: [seal.name(str(value), field) for value in values] if field in _NAMED else values
-        for field, values in equalities.items()
-    }
-
-
 def _vector(position: int) -> str:
     return f"vector {position}"
-
-
-def _sealed_change(seal: Seal, change: Change, contents: dict[str, Body]) -> Change:
-    """Seal a change; `contents` has the sealed body that each record has so far."""
-    record = change.after.record
-    before = change.before
-    if before is not None and record.memory_id not in contents:
-        # A stand-in: an old body is named by its number, and only its identity is looked at.
-        contents[record.memory_id] = Blob(data=b"sealed", media_type=MEDIA_TYPE)
-    old = contents.get(record.memory_id)
-    if change.body_changed:
-        contents[record.memory_id] = sealed_body(seal, record)
-    after = sealed(seal, change.after, contents[record.memory_id])
-    return change._replace(
-        before=None if before is None or old is None else sealed(seal, before, old),
-        after=after,
-        reason=seal.seal_text(change.reason, f"reason {record.uid}") if change.reason else "",
-        fields=encode_fields(after),
-        terms=seal.term_list(index_terms(record)) if record.state == "active" else (),
-    )
-
-
-def sealed_body(seal: Seal, record: MemoryRecord) -> Blob:
-    """Seal a record's body with its type."""
-    kind, data = encode_body(record.content)
-    head = kind.encode()
-    whole = len(head).to_bytes(2, "big") + head + data
-    return Blob(data=seal.seal(whole, f"body {record.uid}"), media_type=MEDIA_TYPE)
-
-
-def opened_body(seal: Seal, body: Body, uid: str) -> Body:
-    """Give a body back; one that was never sealed as it is."""
-    if not isinstance(body, Blob) or body.media_type != MEDIA_TYPE:
-        return body
-    whole = seal.open(body.data, f"body {uid}")
-    end = 2 + int.from_bytes(whole[:2], "big")
-    return decode_body(whole[2:end].decode(), whole[end:])
-
-
-def sealed(seal: Seal, stored: Stored, content: Body) -> Stored:
-    """Seal all of a record that could tell what it says."""
-    record = stored.record
-    names: dict[str, Any] = {
-        field: seal.name(value, field)
-        for field in _NAMED
-        if (value := getattr(record, field)) is not None
-    }
-    private = json.dumps([record.metadata, stored.parent])
-    metadata = {_METADATA: seal.seal_text(private, f"metadata {record.uid}")}
-    return stored._replace(
-        record=replace(
-            record,
-            content=content,
-            metadata=metadata,
-            tags=tuple(seal.name(tag, "tags") for tag in record.tags),
-            invalidated_by=tuple(seal.name(each, "event") for each in record.invalidated_by),
-            **names,
-        ),
-        dedupe=None if stored.dedupe is None else seal.name(stored.dedupe, "dedupe"),
-        parent="",
-    )
-
-
-def opened(seal: Seal, stored: Stored) -> Stored:
-    """Give a record back; what was never sealed as it is."""
-    record = stored.record
-    text = record.metadata.get(_METADATA)
-    if not isinstance(text, str) or len(record.metadata) != 1:
-        return stored
-    metadata, parent = json.loads(seal.open_text(text, f"metadata {record.uid}"))
-    names: dict[str, Any] = {
-        field: seal.open_name(value, field)
-        for field in _NAMED
-        if (value := getattr(record, field)) is not None
-    }
-    return stored._replace(
-        record=replace(
-            record,
-            content=opened_body(seal, record.content, record.uid),
-            metadata=metadata,
-            tags=tuple(seal.open_name(tag, "tags") for tag in record.tags),
-            invalidated_by=tuple(seal.open_name(each, "event") for each in record.invalidated_by),
-            **names,
-        ),
-        dedupe=None if stored.dedupe is None else seal.open_name(stored.dedupe, "dedupe"),
-        parent=parent,
-    )
-
-
-def _opened_entry(seal: Seal, entry: JournalEntry) -> JournalEntry:
-    record = None if entry.record is None else opened(seal, entry.record)
-    reason = seal.open_text(entry.reason, f"reason {entry.uid}") if entry.reason else ""
-    return replace(
-        entry,
-        record=record,
-        reason=reason,
-        parent=entry.parent if record is None else record.parent,
-        before=None if entry.before is None else opened_body(seal, entry.before, entry.uid),
-    )
-
-
-def _opened_decision(seal: Seal, decision: Decision) -> Decision:
-    key, value = decision.key, decision.value
-    if value is not None:
-        value = seal.open_text(value, f"{decision.scope} {key}")
-    return replace(decision, key=seal.open_name(key, decision.scope), value=value)
