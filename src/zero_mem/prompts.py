@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import marshal
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from zero_mem.controller.wire.draft import string
+from zero_mem.controller.wire.snapshots import snapshot
 from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
 from zero_mem.text.fence import FENCE_CLOSING, FENCE_OPENING
@@ -105,17 +105,6 @@ class Span:
     tokens: int
     memory_id: str | None = None
     version: int | None = None
-
-
-def snapshot(value: Any) -> bytes | None:
-    """Write a value of JSON's types, to know it again though its host changes it in place.
-
-    Equal bytes are equal values; None where it has other types. Far cheaper than JSON.
-    """
-    try:
-        return marshal.dumps(value, 2)  # of this version: later ones tell shared objects apart
-    except ValueError:
-        return None
 
 
 class Digests:

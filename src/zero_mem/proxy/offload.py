@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from zero_mem.aio.threads import Threads
+from zero_mem.controller.wire.growing import Document, Documents
 from zero_mem.controller.wire.server_sent import Event, EventReader, event_bytes
+from zero_mem.controller.wire.sites import LIST_FIELD
 from zero_mem.controller.wire.splices import read_json, spliced
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.exchange import Exchange, exchange
@@ -63,16 +65,6 @@ def _plain(call: Call, limit: int) -> bytes:
     return decoded(coding(call.headers), call.raw, limit)
 
 
-def _object(plain: bytes) -> Mapping[str, Any]:
-    try:
-        value = read_json(plain)
-    except ValueError as error:
-        raise Unreadable("the body is not JSON") from error
-    if not isinstance(value, dict):
-        raise Unreadable("the body is not a JSON object")
-    return value
-
-
 @dataclass(slots=True, kw_only=True)
 class Opened:
     """A call in the conversation that it belongs to.
@@ -82,7 +74,7 @@ class Opened:
     """
 
     call: Call
-    plain: bytes = field(repr=False)
+    document: Document = field(repr=False)
     asked: Asked
     thread: Thread
     tenant: str
@@ -107,9 +99,9 @@ class Opened:
         """Write a request for the upstream: the host's own bytes but for the edits."""
         body = self.call.raw
         if request is not self.request:
-            body = spliced(self.plain, self.request, request)
+            body = self.document.written(request)
         if self.first is None:
-            self.first = self.plain if request is self.request else body
+            self.first = self.document.raw if request is self.request else body
         return body
 
     def headers(self, body: bytes) -> list[Field]:
@@ -138,7 +130,7 @@ class Opened:
             headers=(),
             wire_format=self.asked.wire_format,
             coding="",
-            raw=self.plain,
+            raw=self.document.raw,
             sent=self.first,
             usages=[tap.figures() for tap in self.taps],
             thread=self.thread.name,
@@ -172,6 +164,7 @@ class Offloading:
         self._tenants = tenants
         self._ledger = ledger
         self._conversations = Conversations(tenants, share=settings.share)
+        self._documents = Documents()
         self._threads = Threads()
         self._ending: set[asyncio.Future[object]] = set()
 
@@ -217,13 +210,14 @@ class Offloading:
 
     def _open(self, call: Call) -> Opened:
         """Find the call's conversation."""
+        wire_format = call.endpoint.wire_format
         try:
             plain = _plain(call, self._settings.body_limit)
-            request = _object(plain)
-        except Unreadable as error:
+            document = self._documents.read(plain, LIST_FIELD[wire_format])
+        except (Unreadable, ValueError) as error:
             raise Unedited from error
-        wire_format = call.endpoint.wire_format
-        if not is_complete(request, wire_format):
+        request = document.value
+        if not isinstance(request, dict) or not is_complete(request, wire_format):
             raise Unedited
         asked = Asked(
             headers=call.headers,
@@ -244,7 +238,7 @@ class Offloading:
             controller.keep(request, wire_format)
         return Opened(
             call=call,
-            plain=plain,
+            document=document,
             asked=asked,
             thread=thread,
             tenant=tenant,
