@@ -27,8 +27,13 @@ HEADS = st.sampled_from(
     ['{"messages":', '{ "model":"退款" ,\n"messages" :', '\n{"n":1.0,"messages":']
 )
 TAILS = st.sampled_from(
-    ["}", ', "stream":true}', ',"system":"s","tools":[{"name":"退", "x":1.0}] }\n', ',"messages":[]}']
-)  # fmt: skip
+    [
+        "}",
+        ', "stream":true}',
+        ',"system":"s","tools":[{"name":"退", "x":1.0}] }\n',
+        ',"messages":[]}',
+    ]
+)
 
 
 @st.composite

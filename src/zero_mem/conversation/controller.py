@@ -326,6 +326,8 @@ class MemoryController:
             return Absorbed(response=response)
         turns = response_turns(response, wire_format)
         with self._lock, self._persisted.together():
+            if output is None:
+                self._persisted.refresh()
             opened = output or self._open_output()
             return self._outputs.absorb(response, turns, opened, streamed=streamed)
 
