@@ -20,11 +20,12 @@ from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import Step, steps
 from zero_mem.controller.wire.splices import read_json
+from zero_mem.conversation.ledger import TokenCounts
 from zero_mem.ledger.columns import Usage, usage
 from zero_mem.ledger.prices import DEFAULT_TABLE, Price, PriceTable
 from zero_mem.proxy.accounts import Account, entry, price_of
 from zero_mem.proxy.codings import Unreadable, decoded
-from zero_mem.proxy.columns import Counts, Prompt, count_prompt, receipts
+from zero_mem.proxy.columns import Prompt, count_prompt, receipts
 from zero_mem.proxy.groups import Groups
 from zero_mem.proxy.headers import Headers
 from zero_mem.proxy.identity import Asked, digest
@@ -118,7 +119,7 @@ class Counting:
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._counts = Counts(tokenizer(rates.tokens))
+        self._counts = TokenCounts(tokenizer(rates.tokens))
         self._groups = Groups()
         self._followed: OrderedDict[str, _Followed] = OrderedDict()
 
