@@ -24,7 +24,12 @@ ITEMS = st.tuples(
     BLANKS,
 ).map(lambda parts: f"{''.join(parts)}}}")
 HEADS = st.sampled_from(
-    ['{"messages":', '{ "model":"退款" ,\n"messages" :', '\n{"n":1.0,"messages":']
+    [
+        '{"messages":',
+        '{ "model":"退款" ,\n"messages" :',
+        '\n{"n":1.0,"messages":',
+        '\ufeff {"messages": ',
+    ]
 )
 TAILS = st.sampled_from(
     [

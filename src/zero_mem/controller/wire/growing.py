@@ -8,6 +8,7 @@ that is edited as it was before is not written again. What is read and written i
 
 from __future__ import annotations
 
+import codecs
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -226,7 +227,7 @@ def _fresh(raw: bytes, field: str) -> Document:
     if not isinstance(listed, list) or not listed or not _are_objects(listed):
         return Document(raw, value)
     text = raw.decode("utf-8")
-    found = array_in(text, field)
+    found = None if raw.startswith(codecs.BOM_UTF8) else array_in(text, field)
     if found is None:
         return Document(raw, value)
     opening = _size(text[: found.opening])
