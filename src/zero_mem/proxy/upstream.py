@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -160,14 +161,15 @@ class Upstream:
 
 def _proxy_for(url: Any) -> Mapping[str, Any]:
     """Read from the environment which proxy leads to a URL."""
-    import aiohttp
-
     given = None if url.host is None or proxy_bypass(url.host) else getproxies().get(url.scheme)
     if given is None:
         return {}
     proxy = type(url)(given)
-    auth = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
-    return {"proxy": proxy.with_user(None), "proxy_auth": auth}
+    if proxy.user is None:
+        return {"proxy": proxy}
+    key = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
+    # aiohttp gives it to the proxy alone, under the name that is for proxies.
+    return {"proxy": proxy.with_user(None), "proxy_headers": {"Authorization": f"Basic {key}"}}
 
 
 def _unreachable(error: BaseException) -> Unreachable:
