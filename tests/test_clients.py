@@ -161,6 +161,27 @@ def test_memory_calls_are_answered_here_and_put_back_later(
     assert "Two are late: [memo:1#/17/order_id]." in json.dumps(provider.requests[-1])
 
 
+@pytest.mark.req("ledger:columns")
+@each_client
+def test_every_round_is_in_the_ledger_and_hidden_ones_are_never_saved(
+    space: Namespace, provider: ScriptedProvider, wire_format: WireFormat, is_async: bool
+) -> None:
+    subject = controller(space)
+    host = Host(provider, subject, wire_format, is_async)
+    provider.script = [
+        answer(wire_format, c1=("orders", {})),
+        answer(wire_format, m1=(READ_TOOL, {"id": "1", "rows": {"status": "late"}})),
+        answer(wire_format, "Two are late."),
+    ]
+    host.keep(host.send(user("Which orders are late?")))
+    host.send(results(wire_format, c1=BODY))
+    opening, hidden, shown = subject.ledger().calls
+    assert all(call.billed and call.columns.prompt == 10 for call in (opening, hidden, shown))
+    assert (hidden.without, shown.columns.memory_reads > 0) == (0, True)
+    assert 0 < (opening.without or 0) < 10  # our definitions are on top
+    assert (shown.without or 0) > 10
+
+
 @pytest.mark.req("controller:safe", "controller:by-reference")
 @each_client
 def test_in_a_mixed_turn_the_host_sees_its_own_calls_alone(

@@ -9,6 +9,7 @@ import socket
 import threading
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -132,6 +133,31 @@ def test_head_and_empty_answers_pass(upstream: ScriptedUpstream, proxy: Running)
     got = proxy.send("/v1/models", method="HEAD")
     assert (got.status, got.body, dict(got.fields)["content-length"]) == (200, b"", "9000")
     assert proxy.send("/v1/x", method="DELETE").status == 204
+
+
+def test_no_credentials_of_the_proxys_own_user_are_added(
+    upstream: ScriptedUpstream, proxy: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login someone password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    upstream.script = [plain]
+    assert proxy.send("/v1/messages", ODD).status == 200
+    assert upstream.requests[0].field("authorization") is None
+
+
+def test_the_way_to_the_upstream_may_lead_through_a_proxy_of_the_environment(
+    upstream: ScriptedUpstream, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", upstream.url.replace("://", "://me:mine@"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    upstream.script = [plain]
+    with running_proxy(memory, "http://provider.invalid") as proxy:
+        assert proxy.send("/v1/messages", ODD).body == ANSWER
+    (received,) = upstream.requests
+    assert received.field("host") == "provider.invalid"
+    assert received.field("proxy-authorization") == "Basic bWU6bWluZQ=="
 
 
 def test_redirects_are_the_clients_own_business(upstream: ScriptedUpstream, proxy: Running) -> None:

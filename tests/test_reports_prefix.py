@@ -205,6 +205,7 @@ def test_55_savings_are_priced_at_the_cache_state_of_the_call(space: Namespace) 
     call = subject.account(sent, CLAUDE, usage=usage, given=given)
     price = DEFAULT_TABLE.price("Sonnet 5.5")
     saved = subject.ledger().saved
+    assert call.without is not None
     kept_out = call.without - call.columns.prompt
     assert kept_out > 0
     at_list_price = kept_out * price.input / 1_000_000

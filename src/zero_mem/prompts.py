@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import marshal
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from zero_mem.controller.wire.draft import string
+from zero_mem.controller.wire.snapshots import snapshot
 from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
 from zero_mem.text.fence import FENCE_CLOSING, FENCE_OPENING
@@ -105,17 +105,6 @@ class Span:
     tokens: int
     memory_id: str | None = None
     version: int | None = None
-
-
-def snapshot(value: Any) -> bytes | None:
-    """Write a value of JSON's types, to know it again though its host changes it in place.
-
-    Equal bytes are equal values; None where it has other types. Far cheaper than JSON.
-    """
-    try:
-        return marshal.dumps(value, 2)  # of this version: later ones tell shared objects apart
-    except ValueError:
-        return None
 
 
 class Digests:
@@ -346,7 +335,7 @@ def _last_safe_place(messages: Sequence[Chat]) -> int:
     """Find the end, or the start of the turn whose calls are not all answered yet."""
     opened = waiting = 0
     for place, message in enumerate(messages):
-        results, calls = _results_in(message), _calls_in(message)
+        results, calls = _results_and_calls(message)
         if results:
             waiting = max(0, waiting - results)
         elif calls:
@@ -367,22 +356,21 @@ def _is_turn_of_items(message: Chat) -> bool:
     return isinstance(kind, str) and role == "assistant" and kind not in _RESULTS
 
 
-def _calls_in(message: Chat) -> int:
+def _results_and_calls(message: Chat) -> tuple[int, int]:
+    """Count the results and the calls in a message, whatever its format."""
+    kind, parts = string(message.get("type")), _part_types(message)
+    results = message.get("role") in ("tool", "function") or kind in _RESULTS
     listed = message.get("tool_calls")
     made = len(listed) if isinstance(listed, list | tuple) else 0
-    calls = made + bool(message.get("function_call")) + _parts_of(message, "tool_use")
-    return calls + (string(message.get("type")) in _CALLS)
+    calls = made + bool(message.get("function_call")) + (kind in _CALLS)
+    return results + parts.count("tool_result"), calls + parts.count("tool_use")
 
 
-def _results_in(message: Chat) -> int:
-    kind = string(message.get("type"))
-    results = message.get("role") in ("tool", "function") or kind in _RESULTS
-    return results + _parts_of(message, "tool_result")
-
-
-def _parts_of(message: Chat, kind: str) -> int:
-    """Count content parts of a type; a provider's own objects are read like mappings."""
+def _part_types(message: Chat) -> list[Any]:
+    """List the types of content parts; a provider's own objects are read like mappings."""
     content = message.get("content")
     parts = content if isinstance(content, list | tuple) else ()
-    types = (p.get("type") if isinstance(p, Mapping) else getattr(p, "type", None) for p in parts)
-    return sum(each == kind for each in types)
+    return [
+        part.get("type") if isinstance(part, Mapping) else getattr(part, "type", None)
+        for part in parts
+    ]

@@ -326,6 +326,8 @@ class MemoryController:
             return Absorbed(response=response)
         turns = response_turns(response, wire_format)
         with self._lock, self._persisted.together():
+            if output is None:
+                self._persisted.refresh()
             opened = output or self._open_output()
             return self._outputs.absorb(response, turns, opened, streamed=streamed)
 
@@ -400,7 +402,8 @@ class MemoryController:
             wire_format: As in `prepare`.
             response: The body of the complete response; its `usage` corrects the count.
             usage: The provider's usage object, where there is no complete response.
-            given: The host's own request, so that what was saved can be told.
+            given: The host's own request, so that what was saved can be told; {} for a round
+                that the host alone would not have made.
 
         Returns:
             The entry, whose columns are corrected to the provider's total.
@@ -411,10 +414,10 @@ class MemoryController:
             said = response.get("usage")
             usage = said if isinstance(said, Mapping) else None
             counted += CallTokens(output=output_of(response, wire_format, self._counts))
-        without = counted.prompt
+        without = None if given is None else counted.prompt
         if given is not None and given is not sent:
             without = columns_of(given, wire_format, self._counts, ours=False).prompt
-        call = call_of(model_of(sent), counted, usage, without=0 if given is None else without)
+        call = call_of(model_of(sent), counted, usage, without=without)
         self._ledger.add(call)
         return call
 

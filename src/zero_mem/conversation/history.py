@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.sites import LIST_FIELD, Step, is_produced, steps
-from zero_mem.prompts import snapshot
+from zero_mem.controller.wire.snapshots import snapshot
 
 _TOLD: Final = {"openai_responses": "instructions"}
 

@@ -50,7 +50,7 @@ class LedgerCall:
         state: How the prompt was billed; all of it fresh where nobody said.
         billed: Whether the provider's usage is in these figures.
         without: Tokens of the prompt that the host alone would have sent, corrected alike; 0
-            where it was not counted.
+            for a round that it would not have made, None where it was not counted.
     """
 
     model: str
@@ -58,7 +58,7 @@ class LedgerCall:
     counted: int
     state: CacheState
     billed: bool
-    without: int = 0
+    without: int | None = None
 
     def cost(self, prices: PriceTable = DEFAULT_TABLE) -> Cost | None:
         """Price the call, None where the table has no row for its model."""
@@ -75,8 +75,10 @@ class LedgerCall:
         sides and never counts as saved.
         """
         prompt = self.columns.prompt
-        if not self.without or not prompt:
+        if self.without is None or not prompt:
             return None
+        if not self.without:
+            return Cost()
         read, write = (
             part * self.without // prompt for part in (self.state.read, self.state.write)
         )
@@ -132,7 +134,7 @@ class TokenCounts:
     """Counts texts, and knows by its digest each that was counted before; holds no text."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
         self._known: dict[str | bytes, int] = {"": 0}
 
     def count(self, text: str) -> int:
@@ -142,7 +144,7 @@ class TokenCounts:
         if known is None:
             if len(self._known) >= _MOST:
                 del self._known[next(iter(self._known))]
-            known = self._known[key] = self._tokenizer.count(text)
+            known = self._known[key] = self.tokenizer.count(text)
         return known
 
 
@@ -229,7 +231,7 @@ def output_of(response: Mapping[str, Any], wire_format: WireFormat, counts: Toke
 
 
 def call_of(
-    model: str, counted: CallTokens, usage: Mapping[str, Any] | None, *, without: int = 0
+    model: str, counted: CallTokens, usage: Mapping[str, Any] | None, *, without: int | None = None
 ) -> LedgerCall:
     """Make the entry of a call from what was counted and what the provider said.
 
@@ -237,7 +239,8 @@ def call_of(
         model: As the request named it.
         counted: The columns; their output is used where the provider gives none.
         usage: The provider's usage object, in any of the formats.
-        without: Counted tokens of the prompt that the host alone would have sent.
+        without: Counted tokens of the prompt that the host alone would have sent, None where
+            nobody counted them.
     """
     billed = None if usage is None else usage_of(usage)
     by = billed or Usage(prompt=counted.prompt, output=counted.output)
@@ -249,7 +252,7 @@ def call_of(
         counted=counted.prompt,
         state=by.state,
         billed=billed is not None,
-        without=round(without * scale),
+        without=None if without is None else round(without * scale),
     )
 
 

@@ -121,7 +121,7 @@ class Outputs:
         return found
 
     def open(self, schemas: Mapping[str, Any], answer_schema: Any) -> Output:
-        """Begin with the response to the request that was prepared last.
+        """Begin with the response to the request that was prepared last, as of that time.
 
         Args:
             schemas: The schema of each tool's arguments.
@@ -130,7 +130,7 @@ class Outputs:
         return Output(
             space=self._space,
             policy=self._policy,
-            shown=self._persisted.shown(),
+            shown=self._persisted.known_shown(),
             schemas=schemas,
             answer_schema=answer_schema,
             seen=self._seen.copy(),

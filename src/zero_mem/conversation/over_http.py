@@ -153,6 +153,12 @@ class Served:
         except ZeroMemError as error:
             yield Give(content=json_bytes(failure_body(self.wire_format, error)), status=500)
 
+    def _entry(self, sent: Body, response: Body, *, hidden: bool) -> Work:
+        """Enter a round into the ledger; where the store fails, the call goes on without."""
+        given = {} if hidden else self.body
+        account = partial(self.controller.account, sent, self.wire_format)
+        return Work(run=partial(account, response=response, given=given))
+
     # Whole responses
 
     def _whole(self, head: Head | Broken | None = None) -> Steps:
@@ -170,6 +176,7 @@ class Served:
                 return
             self.suspended = None
             done, value = yield from _done(partial(_step, run, response))
+            yield self._entry(prepared, response, hidden=not done)
             if done:
                 yield Give() if value is response else Give(content=json_bytes(value))
                 return
@@ -219,6 +226,9 @@ class Served:
                     yield Fail(error=broken.error)
                     return
                 finished = yield from _done(call.finish)
+                if call.answered is not None:
+                    sent, response = call.answered
+                    yield self._entry(sent, response, hidden=finished.request is not None)
                 yield Pass(content=_bytes(finished.events))
                 if finished.request is None:
                     return

@@ -66,11 +66,14 @@ class StreamedExchange:
         self._call = Call(controller, request, wire_format, rounds)
         self._editor = _editor(request, wire_format)
         self._output: Output | None = None
+        self._sent = request
         self._visible: Mapping[str, Any] | None = None
         self._settled = False
         self._goes_on = False
         self.ended = False
         """True when nothing more is passed on, so that the upstream can be closed."""
+        self.answered: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
+        """The newest request that got a whole response, and that, as the provider has them."""
 
     def start(self) -> Mapping[str, Any]:
         """Give the request to send upstream."""
@@ -78,6 +81,7 @@ class StreamedExchange:
 
     def _round(self) -> Mapping[str, Any]:
         prepared, self._output = self._call.begin()
+        self._sent = prepared
         self._editor.begin(self._output)
         self._settled = self._goes_on = False
         return prepared
@@ -128,6 +132,7 @@ class StreamedExchange:
         absorbed = self._absorbed(response)
         visible = self._call.take(response, absorbed, shown_as=self._shown_as(response))
         self._goes_on = visible is None
+        self.answered = self._sent, response
         self._visible = visible
 
     def _absorbed(self, response: Mapping[str, Any]) -> Absorbed:

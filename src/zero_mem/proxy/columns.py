@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any
 
 from zero_mem import handles
 from zero_mem.controller.definitions import MEMORY_TOOLS, PREAMBLE
 from zero_mem.controller.wire.places import tool_name
 from zero_mem.controller.wire.sites import Result, Step, Turn
+from zero_mem.conversation.ledger import TokenCounts
 from zero_mem.ledger.columns import CallTokens, Column
-from zero_mem.text.tokens import Tokenizer
-
-_REMEMBERED: Final = 50_000
-
-
-class Counts:
-    """A tokenizer that remembers the counts of recent texts, by their hashes."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self._known: OrderedDict[tuple[int, int], int] = OrderedDict()
-
-    def count(self, text: str) -> int:
-        """Count a text."""
-        key = len(text), hash(text)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self.tokenizer.count(text)
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-        else:
-            self._known.move_to_end(key)
-        return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +47,7 @@ class Prompt:
         return sum(one.tokens for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def count_prompt(tools: Any, history: Iterable[Step], counts: Counts) -> Prompt:
+def count_prompt(tools: Any, history: Iterable[Step], counts: TokenCounts) -> Prompt:
     """Count a request as it is sent.
 
     Images, signed thinking and the provider's own framing can't be counted here; the

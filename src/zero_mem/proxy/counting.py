@@ -6,12 +6,13 @@ The traffic must not wait for it, so the server gives it a process of its own.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from zero_mem.controller.definitions import memory_definitions
@@ -19,11 +20,12 @@ from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import Step, steps
 from zero_mem.controller.wire.splices import read_json
+from zero_mem.conversation.ledger import TokenCounts
 from zero_mem.ledger.columns import Usage, usage
 from zero_mem.ledger.prices import DEFAULT_TABLE, Price, PriceTable
 from zero_mem.proxy.accounts import Account, entry, price_of
 from zero_mem.proxy.codings import Unreadable, decoded
-from zero_mem.proxy.columns import Counts, Prompt, count_prompt, receipts
+from zero_mem.proxy.columns import Prompt, count_prompt, receipts
 from zero_mem.proxy.groups import Groups
 from zero_mem.proxy.headers import Headers
 from zero_mem.proxy.identity import Asked, digest
@@ -37,6 +39,8 @@ Mode: TypeAlias = Literal["observe", "offload"]
 _FOLLOWED: Final = 1_000
 """Conversations whose last prompt is remembered, to tell what of the next one is unchanged."""
 
+_POLITE: Final = 10
+"""How far the traffic goes before counting where both want the processor."""
 
 _RECEIPTS: Final = 3
 """Receipts of a conversation that are shown, the newest ones."""
@@ -115,7 +119,7 @@ class Counting:
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._counts = Counts(tokenizer(rates.tokens))
+        self._counts = TokenCounts(tokenizer(rates.tokens))
         self._groups = Groups()
         self._followed: OrderedDict[str, _Followed] = OrderedDict()
 
@@ -204,44 +208,47 @@ class Counting:
 class CountingProcess:
     """Counts calls in a process of its own, so that the traffic never waits for it.
 
+    It is for one thread, which talks to the process over a pipe of its own.
+
     Args:
         rates: How.
     """
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._pool = self._started()
+        self._start()
 
-    def _started(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            1,
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_begin,
-            initargs=(self._rates,),
-        )
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self._rates), daemon=True)
+        self._process.start()
+        theirs.close()
 
     def count(self, call: Passed) -> Entry | None:
         """Count one call; None where it can't be read, or the process died of it."""
         try:
-            return self._pool.submit(_count, call).result()
-        except BrokenProcessPool:
-            self._pool.shutdown(wait=False)
-            self._pool = self._started()
+            self._pipe.send(call)
+            entry: Entry | None = self._pipe.recv()
+        except (EOFError, OSError):
+            self.close()
+            self._start()
             return None
+        return entry
 
     def close(self) -> None:
         """End the process."""
-        self._pool.shutdown()
+        self._pipe.close()
+        self._process.join()
 
 
-_here: list[Counting] = []
-
-
-def _begin(rates: Rates) -> None:
+def _serve(pipe: Connection, rates: Rates) -> None:
+    """Count what comes through a pipe until it is closed."""
     # Whoever stops the server by a signal to all its processes wants the last calls counted.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _here.append(Counting(rates))
-
-
-def _count(call: Passed) -> Entry | None:
-    return _here[0].count(call)
+    if hasattr(os, "nice"):
+        os.nice(_POLITE)
+    counting = Counting(rates)
+    with pipe, suppress(EOFError):
+        while True:
+            pipe.send(counting.count(pipe.recv()))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Sequence
 from typing import Any, Final
 
-from zero_mem.controller.wire.sites import Step
 from zero_mem.proxy import identity
 from zero_mem.proxy.identity import Asked
 
@@ -34,7 +32,7 @@ class Groups:
         session = identity.session(asked.headers, asked.request, asked.wire_format)
         if session is not None:
             return identity.digest("session", session, asked.root), "session"
-        return self._by_history(tenant, asked.history), "marks"
+        return self._by_history(tenant, asked), "marks"
 
     def began_here(self, tenant: str, name: str, asked: Asked) -> bool:
         """Tell whether a conversation was met at its beginning, so that it could be offloaded."""
@@ -44,11 +42,11 @@ class Groups:
             _bound(self._begun)
         return key in self._begun
 
-    def _by_history(self, tenant: str, history: Sequence[Step]) -> str:
-        links = [f"{tenant}:{link}" for link in identity.history_links(history)]
+    def _by_history(self, tenant: str, asked: Asked) -> str:
+        links = [f"{tenant}:{link}" for link in asked.links]
         known = (self._names.get(link) for link in reversed(links))
         name = next((each for each in known if each is not None), None)
-        if name is None or identity.begins(history):
+        if name is None or identity.begins(asked.history):
             name = secrets.token_hex(16)
         self._names[links[-1]] = name
         self._names.move_to_end(links[-1])

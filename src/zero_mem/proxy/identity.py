@@ -53,6 +53,28 @@ class Asked:
         return steps(self.request, self.wire_format)
 
     @cached_property
+    def links(self) -> Sequence[str]:
+        """Name each state that the history was in: at its beginning, after each turn and result."""
+        return list(_chained(digest("history", root(self.history)), self.history))
+
+    @cached_property
+    def marks(self) -> Sequence[str]:
+        """Name each turn by all that came before it and itself, oldest first.
+
+        Two histories share a mark only if they began alike and have the same turns, calls and
+        results up to it. What stands between (reminders, later user texts) does not count,
+        since hosts change it.
+        """
+        linked = (step for step in self.history if isinstance(step, Result | Turn))
+        named = zip(linked, self.links[1:], strict=True)
+        return [link for step, link in named if isinstance(step, Turn)]
+
+    def mark_after(self, turns: Sequence[Turn]) -> str:
+        """Name the last of some turns that follow the history."""
+        *_, mark = _chained(self.links[-1], turns)
+        return mark
+
+    @cached_property
     def root(self) -> str:
         """The first text that a user said, found without reading all of a long history."""
         field = LIST_FIELD[self.wire_format]
@@ -141,32 +163,27 @@ def session_marks(session_id: str, history: Sequence[Step]) -> list[str]:
     return [digest("call", session_id, _calls(turn)) for turn in turns]
 
 
-def history_marks(history: Sequence[Step]) -> list[str]:
-    """Name each turn by all that came before it and itself, oldest first.
-
-    Two histories share a mark only if they began alike and have the same turns, calls and
-    results up to it. What stands between (reminders, later user texts) does not count, since
-    hosts change it.
-    """
-    return [link for step, link in _chained(history) if isinstance(step, Turn)]
-
-
-def history_links(history: Sequence[Step]) -> list[str]:
-    """Name each state that a history was in: at its beginning, and after each turn and result."""
-    return [digest("history", root(history)), *(link for _, link in _chained(history))]
-
-
-def _chained(history: Sequence[Step]) -> Iterator[tuple[Step, str]]:
-    link = digest("history", root(history))
+def _chained(link: str, history: Iterable[Step]) -> Iterator[str]:
+    yield link
     for step in history:
         if isinstance(step, Result):
-            link = digest(link, step.call_id, [site.text for site in step.parts])
+            link = _linked(link, step.call_id, *(site.text for site in step.parts))
         elif isinstance(step, Turn):
             said = [] if step.calls else [site.text.strip() for site in step.texts]
             link = digest(link, _calls(step), said)
         else:
             continue
-        yield step, link
+        yield link
+
+
+def _linked(*parts: str) -> str:
+    """Name texts that may be long: cheaper than `digest`."""
+    named = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        written = part.encode("utf-8", "surrogatepass")
+        named.update(b"%d:" % len(written))
+        named.update(written)
+    return named.hexdigest()
 
 
 def response_mark(response_id: str) -> str:

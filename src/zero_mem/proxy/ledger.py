@@ -145,12 +145,18 @@ class Ledger:
             self._book.unwritten.clear()
         for name, account in due.items():
             try:
-                self._space.decide(SCOPE, f"{name}:{self._process}", json.dumps(account))
+                self._space.decide_many(
+                    [_stored(f"{name}:{self._process}", account)], durable=False
+                )
             except ZeroMemError as error:  # the traffic goes on; the next write tries again
                 _logger.warning("the ledger cannot be written: %s", error)
                 with self._lock:
                     self._book.unwritten |= due.keys()
                 return
+
+
+def _stored(key: str, account: Account) -> dict[str, str]:
+    return {"scope": SCOPE, "key": key, "value": json.dumps(account)}
 
 
 def _row(accounts: Sequence[Account]) -> dict[str, Any]:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 from zero_mem.aio.threads import Threads
+from zero_mem.controller.wire.growing import Document, Documents
 from zero_mem.controller.wire.server_sent import Event, EventReader, event_bytes
+from zero_mem.controller.wire.sites import LIST_FIELD
 from zero_mem.controller.wire.splices import read_json, spliced
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.exchange import Exchange, exchange
@@ -63,16 +65,6 @@ def _plain(call: Call, limit: int) -> bytes:
     return decoded(coding(call.headers), call.raw, limit)
 
 
-def _object(plain: bytes) -> Mapping[str, Any]:
-    try:
-        value = read_json(plain)
-    except ValueError as error:
-        raise Unreadable("the body is not JSON") from error
-    if not isinstance(value, dict):
-        raise Unreadable("the body is not a JSON object")
-    return value
-
-
 @dataclass(slots=True, kw_only=True)
 class Opened:
     """A call in the conversation that it belongs to.
@@ -82,7 +74,7 @@ class Opened:
     """
 
     call: Call
-    plain: bytes = field(repr=False)
+    document: Document = field(repr=False)
     asked: Asked
     thread: Thread
     tenant: str
@@ -107,9 +99,9 @@ class Opened:
         """Write a request for the upstream: the host's own bytes but for the edits."""
         body = self.call.raw
         if request is not self.request:
-            body = spliced(self.plain, self.request, request)
+            body = self.document.written(request)
         if self.first is None:
-            self.first = self.plain if request is self.request else body
+            self.first = self.document.raw if request is self.request else body
         return body
 
     def headers(self, body: bytes) -> list[Field]:
@@ -138,7 +130,7 @@ class Opened:
             headers=(),
             wire_format=self.asked.wire_format,
             coding="",
-            raw=self.plain,
+            raw=self.document.raw,
             sent=self.first,
             usages=[tap.figures() for tap in self.taps],
             thread=self.thread.name,
@@ -152,6 +144,13 @@ class _Step:
 
     body: bytes | None = None
     visible: Mapping[str, Any] | None = None
+
+
+class _Streaming(NamedTuple):
+    """A call whose answer is streamed, and the body of its next request."""
+
+    exchange: StreamedExchange
+    body: bytes | None
 
 
 class Offloading:
@@ -172,6 +171,7 @@ class Offloading:
         self._tenants = tenants
         self._ledger = ledger
         self._conversations = Conversations(tenants, share=settings.share)
+        self._documents = Documents()
         self._threads = Threads()
         self._ending: set[asyncio.Future[object]] = set()
 
@@ -191,10 +191,10 @@ class Offloading:
         """
         try:
             opened, begun = await self._run(self._begin, call)
-            if call.endpoint.counts:
-                await self._count_tokens(client, opened)
-            elif begun is None:
-                await self._stream(client, opened)
+            if isinstance(begun, bytes):
+                await self._count_tokens(client, opened, begun)
+            elif isinstance(begun, _Streaming):
+                await self._stream(client, opened, begun)
             else:
                 await self._complete(client, opened, *begun)
         except LimitReached as error:
@@ -206,24 +206,28 @@ class Offloading:
     async def _run(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._threads.run(partial(work, *args, **kwargs))
 
-    def _begin(self, call: Call) -> tuple[Opened, tuple[Exchange, _Step] | None]:
-        """Find the call's conversation and, for an answer in one piece, prepare the request."""
+    def _begin(self, call: Call) -> tuple[Opened, bytes | _Streaming | tuple[Exchange, _Step]]:
+        """Find the call's conversation and prepare the request, all in one visit to a thread."""
         opened = self._open(call)
-        if call.endpoint.counts or opened.streams:
-            return opened, None
         form, rounds = opened.asked.wire_format, self._settings.rounds
+        if call.endpoint.counts:
+            return opened, opened.body(opened.controller.prepare(opened.request, form))
+        if opened.streams:
+            streamed = StreamedExchange(opened.controller, opened.request, form, rounds=rounds)
+            return opened, _Streaming(streamed, opened.body(streamed.start()))
         run = exchange(opened.controller, opened.request, form, rounds)
         return opened, (run, _advance(opened, run, None))
 
     def _open(self, call: Call) -> Opened:
         """Find the call's conversation."""
+        wire_format = call.endpoint.wire_format
         try:
             plain = _plain(call, self._settings.body_limit)
-            request = _object(plain)
-        except Unreadable as error:
+            document = self._documents.read(plain, LIST_FIELD[wire_format])
+        except (Unreadable, ValueError) as error:
             raise Unedited from error
-        wire_format = call.endpoint.wire_format
-        if not is_complete(request, wire_format):
+        request = document.value
+        if not isinstance(request, dict) or not is_complete(request, wire_format):
             raise Unedited
         asked = Asked(
             headers=call.headers,
@@ -244,7 +248,7 @@ class Offloading:
             controller.keep(request, wire_format)
         return Opened(
             call=call,
-            plain=plain,
+            document=document,
             asked=asked,
             thread=thread,
             tenant=tenant,
@@ -261,14 +265,9 @@ class Offloading:
 
     # Counting
 
-    async def _count_tokens(self, client: Client, opened: Opened) -> None:
+    async def _count_tokens(self, client: Client, opened: Opened, body: bytes) -> None:
         """Count the request as it would be sent."""
-        form = opened.asked.wire_format
-
-        def prepared() -> bytes:
-            return opened.body(opened.controller.prepare(opened.request, form))
-
-        async with self._send(opened, await self._run(prepared)) as answer:
+        async with self._send(opened, body) as answer:
             received = await answer.read()
         await client.respond(answer.status, as_received(answer.headers), received)
 
@@ -285,31 +284,25 @@ class Offloading:
                     return
                 opened.note(answer, received)
                 step = await self._run(_advance, opened, run, response)
+            shown = spliced(_decoded(answer, received), response, step.visible)
+            await client.respond(answer.status, for_new_body(answer.headers, shown), shown)
         finally:
             self._account(opened)
-        shown = spliced(_decoded(answer, received), response, step.visible)
-        await client.respond(answer.status, for_new_body(answer.headers, shown), shown)
 
     # Streams
 
-    async def _stream(self, client: Client, opened: Opened) -> None:
-        streamed = StreamedExchange(
-            opened.controller,
-            opened.request,
-            opened.asked.wire_format,
-            rounds=self._settings.rounds,
-        )
+    async def _stream(self, client: Client, opened: Opened, begun: _Streaming) -> None:
+        streamed, body = begun
         try:
-            request: Mapping[str, Any] | None = await self._run(streamed.start)
-            while request is not None:
-                request = await self._round(client, opened, streamed, request)
+            while body is not None:
+                body = await self._round(client, opened, streamed, body)
+            if not client.ended:
+                await client.end()
         except asyncio.CancelledError:
             self._break_off(opened, streamed)
             raise
         finally:
             self._account(opened)
-        if not client.ended:
-            await client.end()
 
     def _break_off(self, opened: Opened, streamed: StreamedExchange) -> None:
         """Keep the turn as far as the client that went away has seen it."""
@@ -336,10 +329,9 @@ class Offloading:
         client: Client,
         opened: Opened,
         streamed: StreamedExchange,
-        request: Mapping[str, Any],
-    ) -> Mapping[str, Any] | None:
+        body: bytes,
+    ) -> bytes | None:
         """Make one request and pass its stream on; give the next request, if there is one."""
-        body = await self._run(opened.body, request)
         try:
             async with self._send(opened, body) as answer:
                 if not _is_stream(answer):
@@ -356,7 +348,8 @@ class Offloading:
             return None
         finished = await self._in_turn(opened, streamed.finish)
         await _write(client, finished.events)
-        return finished.request
+        request = finished.request
+        return None if request is None else await self._run(opened.body, request)
 
     async def _pass_on(
         self, client: Client, opened: Opened, streamed: StreamedExchange, answer: Answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -86,6 +87,9 @@ def serve(
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            # What was loaded stays: collections that looked through it would hold the traffic up.
+            gc.collect()
+            gc.freeze()
             if on_start is not None and self.started:
                 on_start()
 

@@ -90,12 +90,13 @@ def mark(space: Namespace, thread: Thread, asked: Asked, response: Mapping[str, 
     if thread.origin == "session":
         marks += identity.session_marks(thread.session, turns)
     elif thread.origin == "marks":
-        marks += identity.history_marks([*asked.history, *turns])[-1:]
+        marks.append(asked.mark_after(turns))
     response_id = response.get("id")
     if asked.wire_format == "openai_responses" and isinstance(response_id, str):
         marks.append(identity.response_mark(response_id))
-    for each in marks:
-        space.decide(_MARK, each, thread.name, only_new=True)
+    items = [{"scope": _MARK, "key": each, "value": thread.name} for each in marks]
+    # The next decision about a result, which is durable, makes these so too.
+    space.decide_many(items, only_new=True, durable=False)
 
 
 def _known_or_new(space: Namespace, asked: Asked, name: str, origin: Origin) -> Thread:
@@ -105,7 +106,7 @@ def _known_or_new(space: Namespace, asked: Asked, name: str, origin: Origin) -> 
 
 
 def _by_marks(space: Namespace, asked: Asked) -> Thread:
-    marks = identity.history_marks(asked.history)
+    marks = list(asked.marks)
     previous = asked.request.get("previous_response_id")
     if isinstance(previous, str):
         marks.append(identity.response_mark(previous))

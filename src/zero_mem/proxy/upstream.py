@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.request import getproxies, proxy_bypass
 
 from zero_mem.errors import MissingExtra
 from zero_mem.proxy.headers import Field, Headers
@@ -79,6 +81,7 @@ class Upstream:
     def __init__(self, timeouts: Timeouts) -> None:
         self._timeouts = timeouts
         self._session: Any = None
+        self._ways: dict[str, Mapping[str, Any]] = {}
 
     async def __aenter__(self) -> Upstream:
         try:
@@ -95,7 +98,6 @@ class Upstream:
             ),
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             auto_decompress=False,
-            trust_env=True,
             max_line_size=_FIELDS,
             max_field_size=_FIELDS,
         )
@@ -103,6 +105,18 @@ class Upstream:
 
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
+
+    def _way(self, url: Any) -> Mapping[str, Any]:
+        """Give the way to a URL's host, looked up once.
+
+        aiohttp's own look-up reads files and waits for a thread at every request, and would add
+        credentials of a netrc file to one that has none.
+        """
+        origin = str(url.origin())
+        way = self._ways.get(origin)
+        if way is None:
+            way = self._ways[origin] = _proxy_for(url)
+        return way
 
     @asynccontextmanager
     async def send(
@@ -122,6 +136,7 @@ class Upstream:
         import aiohttp
         from yarl import URL
 
+        to = URL(url, encoded=True)
         fields = [(_text(name), _text(value)) for name, value in headers]
         if isinstance(body, bytes) and len(body) > _AT_ONCE:
             fields.append(("content-length", str(len(body))))
@@ -129,10 +144,11 @@ class Upstream:
         try:
             response = await self._session.request(
                 method,
-                URL(url, encoded=True),
+                to,
                 headers=fields,
                 data=body,
                 allow_redirects=False,
+                **self._way(to),
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _unreachable(error) from error
@@ -141,6 +157,19 @@ class Upstream:
         finally:
             # One that was read to its end goes back to the pool, any other is closed.
             response.close()
+
+
+def _proxy_for(url: Any) -> Mapping[str, Any]:
+    """Read from the environment which proxy leads to a URL."""
+    given = None if url.host is None or proxy_bypass(url.host) else getproxies().get(url.scheme)
+    if given is None:
+        return {}
+    proxy = type(url)(given)
+    if proxy.user is None:
+        return {"proxy": proxy}
+    key = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
+    # aiohttp gives it to the proxy alone, under the name that is for proxies.
+    return {"proxy": proxy.with_user(None), "proxy_headers": {"Authorization": f"Basic {key}"}}
 
 
 def _unreachable(error: BaseException) -> Unreachable:

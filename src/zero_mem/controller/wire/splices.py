@@ -57,7 +57,7 @@ def spliced(raw: bytes, before: Any, after: Any) -> bytes:
         return raw
     text = raw.removeprefix(_BOM).decode("utf-8")
     start = _skip(text, 0)
-    _, edits = _edited(text, start, before, after)
+    _, edits = edited(text, start, before, after)
     if not edits:
         return raw
     pieces: list[str] = []
@@ -70,7 +70,7 @@ def spliced(raw: bytes, before: Any, after: Any) -> bytes:
     return mark + "".join(pieces).encode("utf-8")
 
 
-class _Slot(NamedTuple):
+class Slot(NamedTuple):
     """A place of an object or array: a member that stays or goes, or a new one.
 
     A member's stretch of the text is from `start` to `end`, with its key; `edits` are those
@@ -84,6 +84,13 @@ class _Slot(NamedTuple):
     new: str = ""
 
 
+class Array(NamedTuple):
+    """An array in a text: where its first element may begin, and where each begins and ends."""
+
+    opening: int
+    spans: Sequence[tuple[int, int]]
+
+
 class _Mismatch(Exception):
     """The text holds something else than `before`: it is an earlier value of a repeated key."""
 
@@ -92,7 +99,8 @@ _Found: TypeAlias = tuple[int, list[Edit]]
 """Where a value ends, and the edits inside it, in order."""
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """Write a new value."""
     return json_bytes(value).decode("utf-8")
 
 
@@ -111,7 +119,44 @@ def _end(text: str, at: int) -> int:
     return _DECODER.raw_decode(text, at)[1]
 
 
-def _edited(text: str, at: int, before: Any, after: Any) -> _Found:
+def array_in(text: str, name: str) -> Array | None:
+    """Find an array among the members of an object.
+
+    Args:
+        text: JSON that is valid, an object.
+        name: The member.
+
+    Returns:
+        None where there is no such array, or a key is repeated.
+    """
+    found: Array | None = None
+    seen: set[str] = set()
+    place = _skip(text, _skip(text, 0) + 1)
+    while text[place] != "}":
+        key, at = _key(text, place)
+        if key in seen:
+            return None
+        seen.add(key)
+        if key == name and text[at] == "[":
+            spans, end = _elements(text, at)
+            found = Array(at + 1, spans)
+        else:
+            end = _end(text, at)
+        place = _next(text, end)
+    return found
+
+
+def _elements(text: str, at: int) -> tuple[list[tuple[int, int]], int]:
+    """Find the elements of an array, and where it ends."""
+    spans: list[tuple[int, int]] = []
+    place = _skip(text, at + 1)
+    while text[place] != "]":
+        spans.append((place, _end(text, place)))
+        place = _next(text, spans[-1][1])
+    return spans, place + 1
+
+
+def edited(text: str, at: int, before: Any, after: Any) -> _Found:
     """Find the edits that make the value at `at` become `after`.
 
     Each stretch of the text is passed over once: an edited container is walked through, and
@@ -124,7 +169,7 @@ def _edited(text: str, at: int, before: Any, after: Any) -> _Found:
     if isinstance(before, list) and isinstance(after, list | tuple):
         return _array(text, at, before, after)
     end = _end(text, at)
-    return end, [(at, end, _written(after))]
+    return end, [(at, end, written(after))]
 
 
 def _same(before: Any, after: Any) -> bool:
@@ -139,7 +184,7 @@ def _same(before: Any, after: Any) -> bool:
 def _object(text: str, at: int, before: dict[str, Any], after: Mapping[str, Any]) -> _Found:
     if text[at] != "{":
         raise _Mismatch
-    slots: dict[str, _Slot] = {}
+    slots: dict[str, Slot] = {}
     place = _skip(text, at + 1)
     while text[place] != "}":
         key, value = _key(text, place)
@@ -153,7 +198,7 @@ def _object(text: str, at: int, before: dict[str, Any], after: Mapping[str, Any]
         place = _next(text, slot.end)
     if before.keys() == after.keys():
         return place + 1, [edit for slot in slots.values() for edit in slot.edits]
-    return place + 1, list(_laid_out(at, place, [*slots.values(), *_new(before, after)]))
+    return place + 1, list(laid_out(at, place, [*slots.values(), *_new(before, after)]))
 
 
 def _repeating(text: str, at: int, before: dict[str, Any], after: Mapping[str, Any]) -> _Found:
@@ -170,10 +215,10 @@ def _repeating(text: str, at: int, before: dict[str, Any], after: Mapping[str, A
     slots = [
         _slot(text, start, value, before[key], after, key)
         if last[key] == start
-        else _Slot(start, _end(text, value), gone=key not in after)
+        else Slot(start, _end(text, value), gone=key not in after)
         for key, start, value in members
     ]
-    return place + 1, list(_laid_out(at, place, [*slots, *_new(before, after)]))
+    return place + 1, list(laid_out(at, place, [*slots, *_new(before, after)]))
 
 
 def _key(text: str, at: int) -> tuple[str, int]:
@@ -187,15 +232,15 @@ def _key(text: str, at: int) -> tuple[str, int]:
 
 def _slot(
     text: str, start: int, value: int, before: Any, after: Mapping[str, Any], key: str
-) -> _Slot:
+) -> Slot:
     if key not in after:
-        return _Slot(start, _end(text, value), gone=True)
-    return _Slot(start, *_edited(text, value, before, after[key]))
+        return Slot(start, _end(text, value), gone=True)
+    return Slot(start, *edited(text, value, before, after[key]))
 
 
-def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[_Slot]:
+def _new(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Slot]:
     added = (key for key in after if key not in before)
-    return [_Slot(new=f"{_written(key)}:{_written(after[key])}") for key in added]
+    return [Slot(new=f"{written(key)}:{written(after[key])}") for key in added]
 
 
 def _array(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Found:
@@ -203,20 +248,20 @@ def _array(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Foun
         raise _Mismatch
     if len(before) == len(after):
         return _one_by_one(text, at, before, after)
-    slots: list[_Slot] = []
+    slots: list[Slot] = []
     place = _skip(text, at + 1)
-    for old, new in _aligned(before, after):
+    for old, new in aligned(before, after):
         if old is None:
-            slots.append(_Slot(new=_written(after[new or 0])))
+            slots.append(Slot(new=written(after[new or 0])))
             continue
         if text[place] == "]":
             raise _Mismatch
-        end, edits = _edited(text, place, before[old], before[old] if new is None else after[new])
-        slots.append(_Slot(place, end, edits, new is None))
+        end, edits = edited(text, place, before[old], before[old] if new is None else after[new])
+        slots.append(Slot(place, end, edits, new is None))
         place = _next(text, end)
     if text[place] != "]":
         raise _Mismatch
-    return place + 1, list(_laid_out(at, place, slots))
+    return place + 1, list(laid_out(at, place, slots))
 
 
 def _one_by_one(text: str, at: int, before: list[Any], after: Sequence[Any]) -> _Found:
@@ -226,7 +271,7 @@ def _one_by_one(text: str, at: int, before: list[Any], after: Sequence[Any]) -> 
     for old, new in zip(before, after, strict=True):
         if text[place] == "]":
             raise _Mismatch
-        end, inside = _edited(text, place, old, new)
+        end, inside = edited(text, place, old, new)
         edits += inside
         place = _next(text, end)
     if text[place] != "]":
@@ -234,7 +279,7 @@ def _one_by_one(text: str, at: int, before: list[Any], after: Sequence[Any]) -> 
     return place + 1, edits
 
 
-def _laid_out(opening: int, closing: int, slots: Sequence[_Slot]) -> Iterator[Edit]:
+def laid_out(opening: int, closing: int, slots: Sequence[Slot]) -> Iterator[Edit]:
     """Give the edits of an object or array whose members come and go, with the commas right."""
     if not any(slot.end and not slot.gone for slot in slots):
         if slots:
@@ -255,7 +300,7 @@ def _laid_out(opening: int, closing: int, slots: Sequence[_Slot]) -> Iterator[Ed
             at = end
 
 
-def _aligned(before: list[Any], after: Sequence[Any]) -> Iterator[tuple[int | None, int | None]]:
+def aligned(before: list[Any], after: Sequence[Any]) -> Iterator[tuple[int | None, int | None]]:
     """Pair the elements of two arrays, in order; None stands for one that went or is new."""
     places = {id(value): place for place, value in enumerate(before) if _is_container(value)}
     old = 0
