@@ -21,6 +21,7 @@ from zero_mem.cli import (
     keys,
     reading,
     replaying,
+    serving,
     writing,
 )
 from zero_mem.cli.program import Program
@@ -60,6 +61,7 @@ for group in (
     encrypting,
     keys,
     examining,
+    serving,
     demo,
 ):
     app.add_typer(group.app)

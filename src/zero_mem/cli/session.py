@@ -83,7 +83,7 @@ class Session:
             create=self.creates,
             actor="cli",
             embedder=self.embedder,
-            encryption=_encryption(),
+            encryption=open_encryption(),
             credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
         )
 
@@ -124,7 +124,7 @@ class Session:
             whisper(clean(text))
 
 
-def _encryption() -> Encryption | None:
+def open_encryption() -> Encryption | None:
     """Give the encryption that the environment names; what reads keys is slow to load."""
     if not any(os.environ.get(name) for name in KEY_VARIABLES):
         return None
