@@ -11,25 +11,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
-from zero_mem.api.forms import CONTENT, Schema
+from zero_mem.api import schemas
+from zero_mem.api.schemas import CONTENT, Schema
 from zero_mem.api.text import parse
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import body_from, body_json
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError
-from zero_mem.operations.requests import check_body, check_json, check_metadata, check_moment
+from zero_mem.operations.requests import (
+    check_body,
+    check_json,
+    check_metadata,
+    check_moment,
+    check_name,
+)
 from zero_mem.operations.sweep import Ending
 from zero_mem.types import Form, MemoryReceipt, Source, Unset
-
-NAME: Final[Schema] = {"type": "string", "minLength": 1, "maxLength": 512}
-_ID: Final[Schema] = {
-    "type": ["string", "integer"],
-    "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$",
-    "minimum": 0,
-}
-_COUNT: Final[Schema] = {"type": "integer", "minimum": 1}
-_OBJECT: Final[Schema] = {"type": "object"}
-_TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,8 @@ def plain(schema: Schema) -> Argument:
     def read(value: Any, name: str) -> Any:
         if any(type(value) in kind for kind in kinds):
             return value
+        if type(value) is float and "integer" in _types(schema) and value.is_integer():
+            return int(value)  # 10.0 is an integer in JSON
         raise InvalidInput(f"{name} is of type {expected}, not {_json_type(value)}")
 
     return Argument(schema, read)
@@ -84,9 +83,17 @@ def _json_type(value: object) -> str:
     return next((name for name, kinds in _PYTHON.items() if type(value) in kinds), "unknown")
 
 
-def _choice(*values: str) -> Argument:
-    """Take one of a few words; the operation itself refuses others, naming them."""
-    return plain({"type": "string", "enum": list(values)})
+def _choice(*words: str) -> Argument:
+    def read(value: Any, name: str) -> Any:
+        if value in words:
+            return value
+        raise InvalidInput(f"{name} is one of {', '.join(words)}, not {str(value)[:80]!r}")
+
+    return Argument(schemas.one_of(*words), read)
+
+
+def _read_ids(value: Any, name: str) -> list[str]:
+    return [check_memory_id(_read_id(each, f"one of {name}")) for each in _read_list(value, name)]
 
 
 def _optional(argument: Argument) -> Argument:
@@ -157,37 +164,29 @@ def _read_lines(value: Any, name: str) -> Any:
     raise InvalidInput(f'{name} is a range of lines such as "3-9" or [3, 9]')
 
 
-_MOMENT: Final = Argument(_TIME, _read_moment, _write_moment)
-_DURATION: Final = Argument(
-    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 3_153_600_000},
-    plain({"type": "number"}).read,
-    _write_duration,
-)
-_METADATA: Final = Argument(_OBJECT, plain(_OBJECT).read, check_metadata)
-_NAMES: Final = Argument(
-    {"type": "array", "items": NAME},
-    plain({"type": "array"}).read,
-    _write_tags,
-)
-_FILTER: Final = Argument(
-    {"type": "object", "description": 'A filter, such as {"kind": "user_pref"}.'},
-    plain(_OBJECT).read,
-    _write_filter,
-)
-_WORDS: Final = plain({"type": "string", "minLength": 1})
-_TEXT: Final = plain({"type": "string"})
+_read_list: Final = plain({"type": "array"}).read
+_read_object: Final = plain({"type": "object"}).read
+_read_id: Final = plain(schemas.IDENTITY).read
+
+_MOMENT: Final = Argument(schemas.TIME, _read_moment, _write_moment)
+_DURATION: Final = Argument(schemas.DURATION, plain({"type": "number"}).read, _write_duration)
+_METADATA: Final = Argument({"type": "object"}, _read_object, check_metadata)
+_NAMES: Final = Argument(schemas.list_of(schemas.NAME), _read_list, _write_tags)
+_FILTER: Final = Argument({"$ref": "#/components/schemas/Filter"}, _read_object, _write_filter)
+_IDS: Final = Argument(schemas.list_of(schemas.IDENTITY), _read_list, _write_ids)
+_TEXT: Final = plain(schemas.TEXT)
+_WORDS: Final = plain(schemas.WORDS)
 _FLAG: Final = plain({"type": "boolean"})
-_NUMBER: Final = plain(_COUNT)
-_LABEL: Final = plain(NAME)
-_IDENTITY: Final = Argument(_ID, plain(_ID).read, _write_id)
-_IDS: Final = Argument({"type": "array", "items": _ID}, plain({"type": "array"}).read, _write_ids)
-_VERSION: Final = plain({"type": "integer", "minimum": 0})
+_COUNT: Final = plain(schemas.COUNT)
+_NUMBER: Final = plain(schemas.NUMBER)
+_LABEL: Final = Argument(schemas.NAME, check_name)
+_IDENTITY: Final = Argument(schemas.IDENTITY, _read_id, _write_id)
 
 ARGUMENTS: Final[Mapping[str, Argument]] = {
     "action": _choice(*get_args(Ending)),
-    "after": plain({"type": "integer", "minimum": 0}),
+    "after": _NUMBER,
     "asked_at": _MOMENT,
-    "budget": _NUMBER,
+    "budget": _COUNT,
     "created_at": _MOMENT,
     "cursor": _TEXT,
     "dry_run": _FLAG,
@@ -200,13 +199,13 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "form": _choice(*get_args(Form)),
     "hold": _LABEL,
     "idempotency_key": _LABEL,
-    "identities": _IDS,
-    "if_version": _VERSION,
+    "identities": Argument(_IDS.schema, _read_ids, _write_ids),
+    "if_version": _NUMBER,
     "invalidated_by": _NAMES,
     "key": _LABEL,
     "kind": _LABEL,
     "lease": _DURATION,
-    "limit": _NUMBER,
+    "limit": _COUNT,
     "lines": Argument({"type": ["string", "array"]}, _read_lines, _listed),
     "match": _METADATA,
     "memory_id": _IDENTITY,
@@ -222,26 +221,37 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "pointer": _TEXT,
     "profile": _choice("default", "paper", "bm25"),
     "query": _WORDS,
-    "rows": _FILTER,
+    "rows": Argument(schemas.ROWS, _read_object, _write_filter),
     "scope": _LABEL,
     "scopes": _NAMES,
-    "session": _TEXT,
-    "settings": plain(_OBJECT),
+    "session": _LABEL,
+    "settings": plain({"type": "object"}),
     "source": _choice(*get_args(Source)),
-    "speaker": _TEXT,
+    "speaker": _LABEL,
     "tags": _optional(_NAMES),
     "task": _LABEL,
     "to_moment": _MOMENT,
-    "to_version": _VERSION,
+    "to_version": _NUMBER,
     "value": _TEXT,
     "where": _FILTER,
 }
 """Every argument but `content`, which is three properties, and `items`."""
 
 
-def argument(name: str) -> Argument:
+_OF_OPERATION: Final[Mapping[tuple[str, str], Argument]] = {
+    ("decide", "key"): _TEXT,
+    ("decision", "key"): _TEXT,
+    ("list", "cursor"): plain({"type": "string", "pattern": "^(p[0-9]{1,18})?$"}),
+    ("subtree_list", "cursor"): plain(
+        {"type": "string", "pattern": "^(s[0-9]{1,18}[.][0-9]{1,18})?$"}
+    ),
+}
+"""Where one operation means something else by a name."""
+
+
+def argument(name: str, operation: str = "") -> Argument:
     """Give the row for an argument; an item's fields are arguments too."""
-    return ARGUMENTS[name]
+    return _OF_OPERATION.get((operation, name)) or ARGUMENTS[name]
 
 
 def read_content(fields: dict[str, Any]) -> None:
@@ -269,7 +279,9 @@ def write_content(content: Any) -> dict[str, Any]:
     return written
 
 
-def read_fields(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def read_fields(
+    given: Mapping[str, Any], known: Iterable[str], operation: str = ""
+) -> dict[str, Any]:
     """Read the fields of a body, or of an item in it.
 
     Raises:
@@ -285,7 +297,7 @@ def read_fields(given: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any
     found = dict(given)
     read_content(found)
     return {
-        name: value if name == "content" else argument(name).read(value, name)
+        name: value if name == "content" else argument(name, operation).read(value, name)
         for name, value in found.items()
     }
 
@@ -338,14 +350,14 @@ class Items:
         return BatchResult(results=tuple(results))
 
 
-def item_read(known: Iterable[str], needed: str) -> Callable[[Any], dict[str, Any]]:
+def item_read(known: Iterable[str], needed: str, operation: str) -> Callable[[Any], dict[str, Any]]:
     """Make the reading of an item with these fields, one of them needed."""
     names = tuple(known)
 
     def read(item: Any) -> dict[str, Any]:
         if not isinstance(item, dict) or needed not in item:
             raise InvalidInput(f'an item is an object with "{needed}"')
-        return read_fields(item, names)
+        return read_fields(item, names, operation)
 
     return read
 

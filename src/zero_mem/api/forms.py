@@ -11,13 +11,12 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 from zero_mem.api.problems import SCHEMA as PROBLEM
 from zero_mem.api.problems import error_from, problem_json
+from zero_mem.api.schemas import CONTENT, FILTER, Schema
 from zero_mem.errors import ZeroMemError
 from zero_mem.exchange import body_from, body_json, record_json
 from zero_mem.types import Blob, Form, Json, MemoryReceipt, MemoryRecord, Page, Source, State
 
-Schema = dict[str, Any]
-
-COMPONENTS: Final[dict[str, Schema]] = {"Problem": PROBLEM}
+COMPONENTS: Final[dict[str, Schema]] = {"Problem": PROBLEM, "Filter": FILTER}
 """The named schemas of all forms made so far."""
 
 
@@ -160,13 +159,6 @@ def _record_from(found: Mapping[str, Any]) -> MemoryRecord:
 _TEXT: Final = {"type": "string"}
 _NULLABLE_TEXT: Final = {"type": ["string", "null"]}
 _TIME: Final = {"type": "string", "format": "date-time"}
-CONTENT: Final[Schema] = {
-    "content": {"description": "A string; any value where content_type is json; Base64 of a blob."},
-    "content_type": {"type": "string", "enum": ["text", "json", "blob"]},
-    "media_type": {"type": "string", "description": "Of a blob."},
-}
-"""The three properties that a body has."""
-
 _RECORD_PROPERTIES: Final[Schema] = {
     "uid": _TEXT,
     "memory_id": _TEXT,

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
+from zero_mem.api import schemas
 from zero_mem.api.arguments import argument
-from zero_mem.api.forms import COMPONENTS, CONTENT, Schema, reference
+from zero_mem.api.forms import COMPONENTS, reference
 from zero_mem.api.problems import PROBLEMS, Problem
 from zero_mem.api.routes import HEADERS, NEEDED, PLACES, ROUTES, Parameter, Route
+from zero_mem.api.schemas import CONTENT, CONTENT_SHAPES, Schema
 
 VERSION: Final = "1"
 """Version of the API; it rises when a request that worked would not any more."""
@@ -26,6 +28,12 @@ _PLACE_EXAMPLES: Final = {
     "namespace": "acme/alice",
     "moment": "2026-11-29T12:00:00+00:00",
     "below": "acme",
+}
+_PLACE_SCHEMAS: Final = {
+    "namespace": schemas.NAMESPACE,
+    "actor": schemas.NAME,
+    "moment": schemas.TIME,
+    "below": schemas.NAMESPACE,
 }
 _INTRODUCTION: Final = (
     "Memory for LLM agents. Errors are problem details (RFC 9457) whose `type` names one of a few "
@@ -88,9 +96,7 @@ def _operation(route: Route) -> dict[str, Any]:
 
 def _places(route: Route) -> Iterator[dict[str, Any]]:
     for name in PLACES[route.target]:
-        schema: Schema = {"type": "string", "minLength": 1}
-        if name == "moment":
-            schema = {"type": "string", "format": "date-time"}
+        schema = _PLACE_SCHEMAS[name]
         yield _parameter(
             name, "query", name in NEEDED, schema, _PLACE_TEXTS[name], _PLACE_EXAMPLES.get(name)
         )
@@ -103,8 +109,8 @@ def _places(route: Route) -> Iterator[dict[str, Any]]:
 
 def _server_schema(name: str) -> Schema:
     if name == "on_conflict":
-        return {"type": "string", "enum": ["refuse", "skip", "renumber"]}
-    return {"type": "string", "minLength": 1} if name == "namespace" else argument(name).schema
+        return schemas.one_of("refuse", "skip", "renumber")
+    return schemas.NAMESPACE if name == "namespace" else argument(name).schema
 
 
 def _arguments(route: Route, texts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -113,7 +119,7 @@ def _arguments(route: Route, texts: Mapping[str, str]) -> Iterator[dict[str, Any
     if not route.has_body:
         for each in _outside_path(route):
             example = route.example.get(each.name)
-            schema, text = argument(each.name).schema, texts.get(each.name, "")
+            schema, text = argument(each.name, route.name).schema, texts.get(each.name, "")
             yield _parameter(each.name, "query", each.needed, schema, text, example)
 
 
@@ -125,7 +131,7 @@ def _parameter(
     name: str, place: str, needed: bool, schema: Schema, text: str, example: Any
 ) -> dict[str, Any]:
     found: dict[str, Any] = {"name": name, "in": place, "required": needed}
-    if schema.get("type") == "object":
+    if "$ref" in schema:
         # An object in a query is its JSON.
         found["content"] = {"application/json": {"schema": schema}}
     else:
@@ -140,10 +146,9 @@ def _parameter(
 def _headers(route: Route) -> Iterator[dict[str, Any]]:
     for name, header in HEADERS.items():
         if name in route.parameters:
-            schema = {"type": "string", "pattern": '^"[0-9]{1,18}"$'}
-            if name != "if_version":
-                schema = argument(name).schema
-            yield _parameter(header, "header", False, schema, f"The same as {name}.", None)
+            schema = schemas.TAG if name == "if_version" else argument(name).schema
+            text = f"The same as {name}, and goes before it."
+            yield _parameter(header, "header", False, schema, text, None)
     if route.call == "follow":
         text = "The id of the last event seen; goes before `after`."
         schema = {"type": "string", "pattern": "^[0-9]{1,18}$"}
@@ -169,21 +174,56 @@ def _object(route: Route, texts: Mapping[str, str], names: list[str]) -> Schema:
             items = _object(route.item, _texts(route.item), item)
             properties["items"] = {"type": "array", "items": items} | text
         else:
-            properties[name] = argument(name).schema | text
+            properties[name] = argument(name, route.name).schema | text
     needed = [name for name in names if route.parameters[name].needed]
     found: Schema = {
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
     }
-    return found | ({"required": needed} if needed else {})
+    if "content" in names:
+        found |= {
+            "anyOf": CONTENT_SHAPES,
+            "dependentRequired": {name: ["content"] for name in ("content_type", "media_type")},
+        }
+    if {"expires_in", "expires_at"} <= set(names):
+        found["not"] = {"required": ["expires_in", "expires_at"]}
+    return found | _RULES.get(route.call, {}) | ({"required": needed} if needed else {})
+
+
+def _exactly(*names: str) -> Schema:
+    """Describe that of the arguments of a rollback just these are there."""
+    others = {"memory_id", "task", "operation", "to_version", "to_moment"} - set(names)
+    return {"required": list(names), "properties": dict.fromkeys(sorted(others), False)}
+
+
+_RULES: Final[Mapping[str, Schema]] = {
+    "rollback": {
+        "oneOf": [
+            _exactly("operation"),
+            _exactly("memory_id", "to_version"),
+            _exactly("memory_id", "to_moment"),
+            _exactly("task", "to_moment"),
+            _exactly("to_moment"),
+        ]
+    },
+    "delete_many": {
+        "anyOf": [
+            {"required": ["where"], "properties": {"where": {"minProperties": 1}}},
+            {"required": ["everything"], "properties": {"everything": {"const": True}}},
+        ]
+    },
+}
+"""What operations say of their arguments together."""
 
 
 def _responses(route: Route) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if route.target == "server":
         media = route.media_type or "application/json"
-        schema: Schema = {"type": "string"} if route.media_type else {"type": "object"}
+        schema: Schema = {
+            "type": "string" if media.startswith(("text/plain", "application/x")) else "object"
+        }
         found["200"] = {"description": "Done.", "content": {media: {"schema": schema}}}
     elif route.result is None:
         found["204"] = {"description": "Done."}

@@ -392,7 +392,7 @@ def read_arguments(route: Route, given: Mapping[str, Any]) -> dict[str, Any]:
     items = given.get("items") if "items" in route.parameters else None
     rest = {name: value for name, value in given.items() if name != "items" or items is None}
     known = [name for name in route.parameters if name != "items" and name not in route.in_path]
-    found = arguments.read_fields(rest, known)
+    found = arguments.read_fields(rest, known, route.name)
     if "items" in given and "items" in route.parameters:
         if not isinstance(items, list):
             raise InvalidInput("items is of type array")
@@ -417,5 +417,5 @@ def items_of(route: Route, found: Mapping[str, Any]) -> arguments.Items | None:
         return None
     needed = next(name for name, each in route.item.parameters.items() if each.needed)
     names = [name for name in route.item.parameters if name not in ("mode", "only_new")]
-    step = arguments.item_read(names, needed)
+    step = arguments.item_read(names, needed, route.item.name)
     return arguments.Items(found["items"], step, str(found.get("on_error", "abort")))

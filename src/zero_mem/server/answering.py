@@ -20,11 +20,12 @@ from zero_mem.api.text import dump, parse
 from zero_mem.errors import Conflict, InvalidInput, StoreUnavailable, ZeroMemError
 from zero_mem.memory import Memory
 from zero_mem.operations.batch import BatchResult
+from zero_mem.operations.requests import check_name
 from zero_mem.types import MemoryReceipt, MemoryRecord
 
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
-_TAG: Final = re.compile(r'"([0-9]{1,18})"')
+_TAG: Final = re.compile(r'(?:W/)?"?([0-9]{1,18})"?')
 _VERSION_DIFFERS: Final = next(row for row in PROBLEMS if row.name == "version-differs")
 
 
@@ -85,7 +86,7 @@ def _arguments(asked: Asked) -> tuple[dict[str, Any], dict[str, Any]]:
         for name, text in rest.items():
             if name not in known:
                 raise _unknown(name, [*PLACES[route.target], *known])
-            found[name] = argument(name).from_text(text, name)
+            found[name] = argument(name, route.name).from_text(text, name)
     found |= {name: argument(name).read(text, name) for name, text in asked.in_path.items()}
     _add_headers(asked, found)
     check_needed(route, found)
@@ -133,9 +134,8 @@ def _add_headers(asked: Asked, found: dict[str, Any]) -> None:
             continue
         if name not in asked.route.parameters:
             raise InvalidInput(f"this operation takes no {header}")
-        value = _version(text) if name == "if_version" else text
-        if found.setdefault(name, value) != value:
-            raise InvalidInput(f"{header} and {name} say two things")
+        # A header goes before the field.
+        found[name] = _version(text) if name == "if_version" else check_name(text, header)
 
 
 def _version(text: str) -> int:
