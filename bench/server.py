@@ -33,7 +33,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 REFUSALS = {409, 412, 429, 503}
-WORDS = "order refund address window seat invoice Tuesday Berlin 退款 申请 reader café".split()
+WORDS = ("order", "refund", "address", "window", "seat", "Tuesday", "Berlin", "退款", "申请")
 
 
 # The two servers

@@ -25,6 +25,7 @@ def server() -> Iterator[Loopback]:
         yield running
 
 
+@pytest.mark.req("server:client")
 class TestOverHttp(OperationConformance):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[Storage]:

@@ -13,7 +13,7 @@ from generate_aio import ROOT, update
 
 sys.path.insert(0, str(ROOT / "src"))
 
-from zero_mem.api.openapi import document  # noqa: E402
+from zero_mem.api.openapi import document
 
 FILE = ROOT / "docs" / "openapi.json"
 

@@ -6,6 +6,7 @@ An argument's name means the same in every operation, so that one row here serve
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -57,12 +58,15 @@ def plain(schema: Schema) -> Argument:
     """Make an argument whose JSON type is checked and which the operation checks further."""
     kinds = [_PYTHON[kind] for kind in _types(schema)]
     expected = " or ".join(_types(schema))
+    least = schema.get("minimum", -math.inf)
 
     def read(value: Any, name: str) -> Any:
-        if any(type(value) in kind for kind in kinds):
-            return value
         if type(value) is float and "integer" in _types(schema) and value.is_integer():
-            return int(value)  # 10.0 is an integer in JSON
+            value = int(value)  # 10.0 is an integer in JSON
+        if any(type(value) in kind for kind in kinds):
+            if type(value) in (int, float) and value < least:
+                raise InvalidInput(f"{name} is at least {least}, not {value}")
+            return value
         raise InvalidInput(f"{name} is of type {expected}, not {_json_type(value)}")
 
     return Argument(schema, read)
@@ -92,8 +96,14 @@ def _choice(*words: str) -> Argument:
     return Argument(schemas.one_of(*words), read)
 
 
-def _read_ids(value: Any, name: str) -> list[str]:
-    return [check_memory_id(_read_id(each, f"one of {name}")) for each in _read_list(value, name)]
+def _read_ids(value: Any, name: str) -> list[Any]:
+    """Read ids; whether each is one is for the operation to say, which may skip it."""
+    listed = _read_list(value, name)
+    return [int(each) if type(each) is float and each.is_integer() else each for each in listed]
+
+
+def _read_checked(value: Any, name: str) -> list[str]:
+    return [check_memory_id(each) for each in _read_ids(value, name)]
 
 
 def _optional(argument: Argument) -> Argument:
@@ -173,7 +183,7 @@ _DURATION: Final = Argument(schemas.DURATION, plain({"type": "number"}).read, _w
 _METADATA: Final = Argument({"type": "object"}, _read_object, check_metadata)
 _NAMES: Final = Argument(schemas.list_of(schemas.NAME), _read_list, _write_tags)
 _FILTER: Final = Argument({"$ref": "#/components/schemas/Filter"}, _read_object, _write_filter)
-_IDS: Final = Argument(schemas.list_of(schemas.IDENTITY), _read_list, _write_ids)
+_IDS: Final = Argument(schemas.list_of(schemas.IDENTITY), _read_ids, _write_ids)
 _TEXT: Final = plain(schemas.TEXT)
 _WORDS: Final = plain(schemas.WORDS)
 _FLAG: Final = plain({"type": "boolean"})
@@ -199,7 +209,7 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "form": _choice(*get_args(Form)),
     "hold": _LABEL,
     "idempotency_key": _LABEL,
-    "identities": Argument(_IDS.schema, _read_ids, _write_ids),
+    "identities": Argument(_IDS.schema, _read_checked, _write_ids),
     "if_version": _NUMBER,
     "invalidated_by": _NAMES,
     "key": _LABEL,
@@ -225,7 +235,7 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "scope": _LABEL,
     "scopes": _NAMES,
     "session": _LABEL,
-    "settings": plain({"type": "object"}),
+    "settings": Argument(schemas.SETTINGS, _read_object),
     "source": _choice(*get_args(Source)),
     "speaker": _LABEL,
     "tags": _optional(_NAMES),
@@ -261,6 +271,9 @@ def read_content(fields: dict[str, Any]) -> None:
         InvalidInput: They contradict each other.
     """
     body = {name: fields.pop(name) for name in CONTENT if name in fields}
+    for name in body.keys() - {"content"}:
+        if not isinstance(body[name], str) or not body[name]:
+            raise InvalidInput(f"{name} is a string that is not empty")
     if "content" in body:
         fields["content"] = body_from(body)
     elif body:

@@ -160,7 +160,8 @@ def _body(route: Route, texts: Mapping[str, str]) -> dict[str, Any]:
     media: dict[str, Any] = {"schema": schema}
     if route.example:
         media["example"] = dict(route.example)
-    return {"required": bool(schema.get("required")), "content": {"application/json": media}}
+    needed = bool(schema.get("required")) or route.call in _RULES
+    return {"required": needed, "content": {"application/json": media}}
 
 
 def _object(route: Route, texts: Mapping[str, str], names: list[str]) -> Schema:

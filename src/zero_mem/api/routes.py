@@ -107,6 +107,12 @@ class Route:
         }
 
     @cached_property
+    def limit(self) -> int | None:
+        """How many the answer has at most where the request does not say."""
+        default = self.parameters["limit"].default if "limit" in self.parameters else None
+        return default if isinstance(default, int) else None
+
+    @cached_property
     def in_path(self) -> tuple[str, ...]:
         """The arguments that stand in the path."""
         return tuple(re.findall(r"{(\w+)}", self.path))

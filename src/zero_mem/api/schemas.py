@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
+from zero_mem.policy.limits import Overflow, Visibility
 from zero_mem.types import Form, Source, State
 
 Schema = dict[str, Any]
@@ -33,7 +34,6 @@ IDENTITY: Final[Schema] = {
     "type": ["string", "integer"],
     "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$",
     "minimum": 0,
-    "maximum": 10**18,
 }
 COUNT: Final[Schema] = {"type": "integer", "minimum": 1}
 NUMBER: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -135,7 +135,12 @@ FILTER: Final[Schema] = {
             ("created_at", "recorded_at", "updated_at", "accessed_at", "expires_at"), _MOMENT
         ),
         **dict.fromkeys(("version", "access_count"), _NUMBER),
-        "metadata": {"type": "object", "additionalProperties": _METADATA, "minProperties": 1},
+        "metadata": {
+            "type": "object",
+            "additionalProperties": _METADATA,
+            "propertyNames": {"minLength": 1},
+            "minProperties": 1,
+        },
     },
     "patternProperties": {"^metadata[.].": _METADATA},
     "additionalProperties": False,
@@ -150,3 +155,18 @@ ROWS: Final[Schema] = {
     },
 }
 """A filter of rows, whose fields are the rows' own."""
+SETTINGS: Final[Schema] = {
+    "type": "object",
+    "properties": {
+        "max_memory_items": {"type": ["integer", "null"], "minimum": 1},
+        "retention_days": {"type": ["number", "null"], "minimum": 0.001, "maximum": 999_999},
+        "compaction_threshold": COUNT,
+        "dedupe_key": {"type": ["string", "null"], "pattern": "^(content|metadata[.].+)$"},
+        "max_recall_items": COUNT,
+        "overflow": one_of(*get_args(Overflow)),
+        "visibility": one_of(*get_args(Visibility)),
+        "redact": {"type": "object", "description": "See the documentation of redaction."},
+    },
+    "additionalProperties": False,
+}
+"""The limits of a namespace, form or kind, and what is redacted in a namespace."""

@@ -103,6 +103,8 @@ def _reaching(url: str) -> Iterator[None]:
             f"{url}: the answer did not come ({type(error).__name__}); a write may be done or not: "
             "an idempotency_key or if_version makes it safe to try again"
         ) from error
+    except httpx.InvalidURL:
+        raise InvalidInput(f"{url!r} is no URL of a server") from None
     except RuntimeError as error:
         # What the client says when it was closed.
         raise StoreUnavailable(f"{url}: the store is closed; connect again") from error

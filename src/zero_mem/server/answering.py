@@ -64,8 +64,9 @@ def perform(memory: Memory, asked: Asked, *, most: int) -> Answer:
     items = items_of(route, arguments)
     if items is not None:
         arguments["items"] = items.good
-    if "limit" in arguments:
-        arguments["limit"] = min(arguments["limit"], most)
+    limit = arguments.get("limit", route.limit)
+    if limit is not None:
+        arguments["limit"] = min(limit, most)
     found = route.perform(_target(memory, route, place), arguments)
     if items is not None and isinstance(found, BatchResult):
         found = items.woven(found)
@@ -149,9 +150,9 @@ def _target(memory: Memory, route: Route, place: Mapping[str, Any]) -> Any:
     if route.target == "store":
         return memory
     if route.target == "subtree":
-        below = place.get("below", "")
-        return memory.subtree(*(namespace_path(below, "below") if below else ()))
-    actor = place.get("actor")
+        below = place.get("below")
+        return memory.subtree(*(() if below is None else namespace_path(below, "below")))
+    actor = check_name(place["actor"], "actor") if "actor" in place else None
     path = namespace_path(place["namespace"])
     space = memory.namespace(*path, actor=None if actor is None else _writer(memory, path, actor))
     if route.target == "past":

@@ -12,15 +12,16 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zero_mem.aio.threads import Threads
 from zero_mem.api.arguments import argument, namespace_path
 from zero_mem.api.openapi import document
 from zero_mem.api.problems import Refusal
-from zero_mem.api.routes import Route, match
+from zero_mem.api.routes import HEADERS, Route, match
 from zero_mem.api.text import dump
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import FORMAT, READABLE, import_records, json_line, record_json
@@ -45,6 +46,7 @@ SECURITY: Final = {
 }
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _LINES: Final = 100
+_LONGEST_POSITION: Final = 19
 _OPEN_TO_ALL: Final = frozenset({"alive", "ready", "document"})
 
 
@@ -83,6 +85,7 @@ class App:
         self.sweeper = Sweeper(
             lambda: self._threads.run(memory.expire), every=self.settings.sweep_every
         )
+        self._answering = _with_cors(self._serve, self.settings.cors)
         self._pages: Mapping[str, Callable[[Request, Route], Awaitable[Response]]] = {
             "follow": self._follow,
             "export": self._export,
@@ -98,7 +101,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
+            await self._answering(scope, receive, send)
         else:
             # Nothing here speaks WebSocket.
             await send({"type": "websocket.close", "code": 1003})
@@ -215,7 +218,9 @@ class App:
         query = _query(request, route)
         space = memory.namespace(*namespace_path(query["namespace"]))
         text = request.headers.get("last-event-id") or query.get("after", "0")
-        after = argument("after").from_text(text, "after")
+        if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION):
+            raise InvalidInput("a position in the journal is a whole number from 0")
+        after = int(text)
         read = partial(self._entries, request, space)
         await read(after)  # what is refused is refused before the stream begins
         if self._streams >= self.settings.max_streams:
@@ -320,6 +325,20 @@ class App:
 
     async def _document(self, request: Request, route: Route) -> Response:
         return Response(json.dumps(document()), media_type="application/json")
+
+
+def _with_cors(app: ASGIApp, origins: str) -> ASGIApp:
+    """Let pages of some origins call, where any are named."""
+    named = [origin.strip() for origin in origins.split(",") if origin.strip()]
+    if not named:
+        return app
+    return CORSMiddleware(
+        app,
+        allow_origins=named,
+        allow_methods=["GET", "POST", "PATCH", "DELETE"],
+        allow_headers=["Authorization", "Content-Type", *HEADERS.values(), "Last-Event-ID"],
+        expose_headers=["ETag", "Retry-After"],
+    )
 
 
 def _query(request: Request, route: Route) -> dict[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
@@ -17,6 +19,7 @@ from zero_mem.server.app import App
 from zero_mem.server.settings import Settings
 
 LOG: Final = logging.getLogger("zero_mem.server")
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _KEEP_ALIVE: Final = 75
 """Seconds that an idle connection stays open: longer than clients keep theirs."""
 
@@ -77,7 +80,19 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
             "OPEN ACCESS: there is no key, so whoever can use this machine may read and write "
             "everything. `zero-mem key create` closes it"
         )
-    Server(app, settings).run(sockets=[listening])
+    with _signals_done():
+        Server(app, settings).run(sockets=[listening])
+
+
+@contextmanager
+def _signals_done() -> Iterator[None]:
+    """Take the signals that the server raises again when it has stopped: they were obeyed."""
+    before = {each: signal.signal(each, lambda *_: None) for each in _SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def is_loopback(host: str) -> bool:

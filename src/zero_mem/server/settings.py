@@ -111,7 +111,7 @@ def _checked(name: str, value: Any, where: str) -> Any:
     if type(value) is not kind:
         raise InvalidInput(f"{where} is {_KINDS[kind]}, not {value!r}")
     least = next(f.metadata["least"] for f in fields(Settings) if f.name == name)
-    if least is not None and value < least:
+    if least is not None and not value >= least:  # NaN is not
         raise InvalidInput(f"{where} is at least {least}, not {value!r}")
     return value
 
