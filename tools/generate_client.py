@@ -30,7 +30,7 @@ from generate_aio import (
 
 FOLDER = PACKAGE / "client" / "views"
 BY_HAND = frozenset({"each", "as_of"})
-NOT_REMOTE = frozenset({"reindex", "snapshot", "tokenizer"})
+NOT_REMOTE = frozenset({"actor", "reindex", "snapshot", "tokenizer"})
 
 
 def generated() -> Iterator[tuple[Path, str]]:

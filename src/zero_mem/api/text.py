@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from zero_mem.errors import InvalidInput
 
@@ -16,7 +16,7 @@ def parse(text: bytes | str, what: str = "the body") -> Any:
     """
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8")
-        return json.loads(decoded, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return _DECODER.decode(decoded)
     except InvalidInput as error:
         raise InvalidInput(f"{what} {error}") from None
     except UnicodeDecodeError as error:
@@ -38,6 +38,12 @@ def _no_constant(name: str) -> Any:
     raise InvalidInput(f"has {name}, which JSON does not have")
 
 
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)  # made once: making it costs more than a small answer
+
+
 def dump(value: Any) -> bytes:
     """Write JSON in UTF-8; what UTF-8 can't carry (a lone surrogate) is escaped.
 
@@ -45,7 +51,7 @@ def dump(value: Any) -> bytes:
         InvalidInput: A value is none of JSON's.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"a value can't be sent as JSON: {error}") from None
     try:

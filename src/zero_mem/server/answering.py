@@ -154,15 +154,14 @@ def _target(memory: Memory, route: Route, place: Mapping[str, Any]) -> Any:
         return memory.subtree(*(() if below is None else namespace_path(below, "below")))
     actor = check_name(place["actor"], "actor") if "actor" in place else None
     path = namespace_path(place["namespace"])
-    space = memory.namespace(*path, actor=None if actor is None else _writer(memory, path, actor))
+    space = memory.namespace(*path, actor=None if actor is None else _writer(memory.actor, actor))
     if route.target == "past":
         return space.as_of(argument("to_moment").read(place["moment"], "moment"))
     return space
 
 
-def _writer(memory: Memory, path: tuple[str, ...], actor: str) -> str:
+def _writer(holder: str, actor: str) -> str:
     """Name who writes; the name of a key goes before what its holder says."""
-    holder = memory.namespace(*path).actor
     return f"{holder} ({actor})" if holder.startswith("key:") else actor
 
 

@@ -38,11 +38,6 @@ class View:
         return self._path
 
     @property
-    def actor(self) -> str:
-        """Who writes, for the journal."""
-        return self._actor
-
-    @property
     def memory(self) -> Memory:
         """The store that this is a view of."""
         return self._memory
