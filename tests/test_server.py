@@ -345,6 +345,7 @@ def test_too_many_requests_are_refused_with_a_time_to_wait(server: Loopback, loc
 def test_a_page_of_the_web_gets_nothing_from_an_open_server(http: httpx.Client) -> None:
     named = http.get(f"/v1/records?{HERE}", headers={"Host": "evil.example:80"})
     assert problem(named) == (421, "wrong-host")
+    assert http.get("/ready", headers={"Host": "probe.example"}).status_code == 200
     answer = http.get("/v1/now", headers={"Origin": "https://evil.example"})
     assert "access-control-allow-origin" not in answer.headers
     assert answer.headers["x-content-type-options"] == "nosniff"

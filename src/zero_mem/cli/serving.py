@@ -15,6 +15,7 @@ from zero_mem.cli.session import open_encryption
 from zero_mem.cli.streams import whisper
 from zero_mem.errors import MissingExtra
 from zero_mem.memory import Memory
+from zero_mem.models import embedder_named
 from zero_mem.server.settings import PREFIX, Settings, flag, load
 
 app = typer.Typer()
@@ -23,8 +24,8 @@ _OURS: Final = ("starlette", "uvicorn")
 _FILE: Final = PREFIX + "CONFIG"
 _HELP: Final = """Serve the store over HTTP, until a signal stops it.
 
-A setting is taken from its flag, else from ZERO_MEM_SERVER_NAME in the environment, else from the
-TOML file. Without a key it serves this machine only.
+A setting is taken from its flag, else from the environment (ZERO_MEM_SERVER_MAX_BODY for
+--max-body), else from the TOML file. Without a key it serves this machine only.
 """
 
 
@@ -41,7 +42,8 @@ def _serve(config: Path | None = None, **flags: str | None) -> None:
         settings.store or None,
         durability=settings.durability,
         actor="server",
-        embedder=settings.embedder or None,
+        # Made once: every key has a view of its own, and they share it.
+        embedder=embedder_named(settings.embedder) if settings.embedder else None,
         encryption=open_encryption(),
     )
     try:

@@ -47,7 +47,6 @@ SECURITY: Final = {
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _LINES: Final = 100
 _LONGEST_POSITION: Final = 19
-_OPEN_TO_ALL: Final = frozenset({"alive", "ready", "document"})
 
 
 class App:
@@ -138,7 +137,6 @@ class App:
         request = Request(scope, receive)
         name = "-"
         try:
-            self._check_host(request)
             route, in_path = match(request.method, scope.get("raw_path") or b"/")
             name = route.name
             response = await self._respond(request, route, in_path)
@@ -158,9 +156,7 @@ class App:
         await response(scope, receive, send)
 
     def _check_host(self, request: Request) -> None:
-        """Refuse a page of the web that has made its own name lead here."""
-        if not self._is_open:
-            return
+        """Refuse a page of the web that has made its own name lead here; it has no key."""
         host = request.headers.get("host", "")
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
         if name not in self._names:
@@ -183,6 +179,8 @@ class App:
     async def _view(self, request: Request) -> Memory:
         credential = bearer(request.headers.get("authorization"))
         memory = self.doors.known(credential)
+        if credential is None and self._is_open:
+            self._check_host(request)
         if memory is None:
             memory = await self._run(lambda: self.doors.opened(credential))
         self.doors.admit(credential)
@@ -282,11 +280,11 @@ class App:
         there = query.get("namespace")
         one = None if there is None else namespace_path(there)
         conflict: Any = query.get("on_conflict", "refuse")
+        _check_type(request, "application/x-ndjson")
         kept = await body.spooled(
             request, most=self.settings.max_import, seconds=self.settings.body_timeout
         )
         with kept:
-            _check_type(request, "application/x-ndjson")
             report = await self._run(
                 lambda: import_records(
                     lambda path: memory.namespace(*(one or path)), kept, on_conflict=conflict

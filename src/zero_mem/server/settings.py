@@ -26,7 +26,7 @@ class Settings:
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(8765, "Port to listen on; 0 takes a free one.", least=0)
     names: str = _setting(
-        "", "Host names it goes by besides loopback, with commas; any where keys are needed."
+        "", "Host names, with commas, that it answers to without a key, besides loopback ones."
     )
     store: str = _setting("", "The store's URL; by default as for every command.")
     durability: str = _setting("full", "full or normal: whether a write is fsynced first.")
