@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -222,6 +223,20 @@ def test_the_document_is_whole() -> None:
                 assert set(body["schema"]["required"]) <= body["example"].keys()
     assert by_name("save").url({}) == "/v1/records"
     assert by_name("get").url({"memory_id": "a/b"}) == "/v1/records/a%2Fb"
+
+
+@pytest.mark.fault
+@pytest.mark.req("server:openapi", "server:bad-input")
+def test_schemathesis_finds_no_failure(tmp_path: Path) -> None:
+    examiner = shutil.which("schemathesis")
+    if examiner is None:
+        pytest.skip("schemathesis is not installed (its packages are many; pip install it to run)")
+    settings = ["--config-file", str(ROOT / "tests" / "schemathesis.toml")]
+    options = ["--max-examples", "10", "--phases", "examples,coverage,fuzzing", "--workers", "2"]
+    with served(tmp_path, "--body-timeout", "5") as (url, _):
+        command = [examiner, *settings, "run", f"{url}/openapi.json", *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 # Deployment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from zero_mem.api.arguments import Items, argument, item_written, write_fields
@@ -38,13 +39,11 @@ class Calls:
             ZeroMemError: What the server raised, or the server can't be reached.
         """
         route = by_name(call if self.target == "space" else f"{self.target}_{call}")
-        given = {
-            name: value for name, value in given.items() if not _is_default(route, name, value)
-        }
+        given = _said(route, given)
         items = None
         if route.item is not None and "items" in given:
             on_error = given.get("on_error", "abort")
-            items = Items(given.pop("items"), item_written, on_error)
+            items = Items(given.pop("items"), partial(_item, route.item), on_error)
         written = write_fields(given)
         url = route.url(written)
         for name in route.in_path:
@@ -66,11 +65,24 @@ class Calls:
         return _result(route, answer.status_code, answer.content)
 
 
+def _said(route: Route, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what need not be sent."""
+    return {name: value for name, value in given.items() if not _is_default(route, name, value)}
+
+
+def _item(route: Route, item: Any) -> Any:
+    if isinstance(item, Mapping) and all(name in route.parameters for name in item):
+        return item_written(_said(route, item))
+    return item_written(item)
+
+
 def _is_default(route: Route, name: str, value: Any) -> bool:
     """Tell whether an argument need not be sent."""
     if isinstance(value, Unset):
         return True
     default = route.parameters[name].default
+    if route.call == "save" and default is None and value == "":
+        return True  # as an empty field of a form
     if name == "form" and route.call == "limits":
         return False
     return type(value) is type(default) and bool(value == default)
