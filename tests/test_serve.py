@@ -13,8 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -39,33 +38,47 @@ ROOT = Path(__file__).resolve().parent.parent
 ZERO_MEM = [sys.executable, "-c", "from zero_mem.cli import main; main()"]
 
 
-@contextmanager
-def served(folder: Path, *flags: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Run the command on a free port; give its URL and the process."""
-    command = [*ZERO_MEM, "serve", "--store", f"sqlite:///{folder}/store.db", "--port", "0", *flags]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-    assert process.stderr is not None
-    try:
-        yield process.stderr.readline().strip(), process
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+class Served:
+    """The command as a process; what it says is read as it comes, so that it never waits."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        store = f"sqlite:///{folder}/store.db"
+        command = [*ZERO_MEM, "serve", "--store", store, "--port", "0", *flags]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        assert self.process.stderr is not None
+        self.said = self.process.stderr
+        self.url = self.said.readline().strip()
+        self.lines: list[str] = []
+        self._reading = threading.Thread(target=lambda: self.lines.extend(self.said))
+        self._reading.start()
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.ended()
+
+    def ended(self) -> int:
+        """Wait for its end and for all that it said; give its exit code."""
+        code = self.process.wait(30)
+        self._reading.join()
+        self.said.close()
+        return code
 
 
 @pytest.mark.req("server:serve", "op:queued")
 def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
-    with served(tmp_path) as (url, process), connect(url) as memory:
+    with Served(tmp_path) as server, connect(server.url) as memory:
         space = memory.namespace("acme", "alice")
         feed = space.follow()
         space.save("the first")
         assert next(feed).sequence == 1
         accepted = [space.save(f"text {n}", mode="queued").memory_id for n in range(40)]
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-        assert process.stderr is not None
-        said = process.stderr.read()
+        server.process.send_signal(signal.SIGTERM)
+        assert server.ended() == 0
+        said = "".join(server.lines)
     with Memory.open(f"sqlite:///{tmp_path}/store.db") as local:
         stored = [record.memory_id for record in local.namespace("acme", "alice").each()]
     assert stored[1:] == accepted
@@ -79,13 +92,13 @@ def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
 @pytest.mark.req("server:serve", "server:auth")
 def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
     flags = ["--host", "0.0.0.0"]
-    with served(tmp_path, *flags) as (said, process):
-        assert "has no key" in said
-        assert process.wait(30) == 4
+    with Served(tmp_path, *flags) as server:
+        assert "has no key" in server.url
+        assert server.ended() == 4
     with Memory.open(f"sqlite:///{tmp_path}/store.db") as local:
         credential = local.keyring.create("app", [Grant.parse("write:acme/**")]).credential
-    with served(tmp_path, *flags) as (url, _):
-        here = url.replace("0.0.0.0", "127.0.0.1")
+    with Served(tmp_path, *flags) as server:
+        here = server.url.replace("0.0.0.0", "127.0.0.1")
         assert httpx.get(f"{here}/v1/stats").status_code == 401
         with connect(here, credential=credential) as memory:
             assert memory.namespace("acme").save("tea").memory_id == "1"
@@ -93,9 +106,10 @@ def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
 
 @pytest.mark.req("server:serve")
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    with served(tmp_path) as (url, _), served(tmp_path, "--port", url.rpartition(":")[2]) as second:
-        assert "can't listen" in second[0]
-        assert second[1].wait(30) == 5
+    with Served(tmp_path) as first:
+        second = Served(tmp_path, "--port", first.url.rpartition(":")[2])
+        assert "can't listen" in second.url
+        assert second.ended() == 5
 
 
 @pytest.mark.parametrize(
@@ -233,8 +247,8 @@ def test_schemathesis_finds_no_failure(tmp_path: Path) -> None:
         pytest.skip("schemathesis is not installed (its packages are many; pip install it to run)")
     settings = ["--config-file", str(ROOT / "tests" / "schemathesis.toml")]
     options = ["--max-examples", "10", "--phases", "examples,coverage,fuzzing", "--workers", "2"]
-    with served(tmp_path, "--body-timeout", "5") as (url, _):
-        command = [examiner, *settings, "run", f"{url}/openapi.json", *options]
+    with Served(tmp_path, "--body-timeout", "5") as server:
+        command = [examiner, *settings, "run", f"{server.url}/openapi.json", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 

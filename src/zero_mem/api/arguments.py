@@ -190,7 +190,9 @@ _FLAG: Final = plain({"type": "boolean"})
 _COUNT: Final = plain(schemas.COUNT)
 _NUMBER: Final = plain(schemas.NUMBER)
 _LABEL: Final = Argument(schemas.NAME, check_name)
-_IDENTITY: Final = Argument(schemas.IDENTITY, _read_id, _write_id)
+_IDENTITY: Final = Argument(
+    schemas.IDENTITY, lambda value, name: check_memory_id(_read_id(value, name)), _write_id
+)
 
 ARGUMENTS: Final[Mapping[str, Argument]] = {
     "action": _choice(*get_args(Ending)),

@@ -165,7 +165,10 @@ SETTINGS: Final[Schema] = {
         "max_recall_items": COUNT,
         "overflow": one_of(*get_args(Overflow)),
         "visibility": one_of(*get_args(Visibility)),
-        "redact": {"type": "object", "description": "See the documentation of redaction."},
+        "redact": {
+            "type": ["object", "null"],
+            "description": "See the documentation of redaction.",
+        },
     },
     "additionalProperties": False,
 }

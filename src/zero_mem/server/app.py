@@ -215,7 +215,7 @@ class App:
         memory = await self._view(request)
         query = _query(request, route)
         space = memory.namespace(*namespace_path(query["namespace"]))
-        text = request.headers.get("last-event-id") or query.get("after", "0")
+        text = request.headers.get("last-event-id", query.get("after", "0"))
         if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION):
             raise InvalidInput("a position in the journal is a whole number from 0")
         after = int(text)
