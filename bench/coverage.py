@@ -26,7 +26,7 @@ from zero_mem.controller.compact import decode, parse
 from zero_mem.controller.core import Offloader
 from zero_mem.controller.definitions import PREAMBLE, READ_TOOL, read_definition
 from zero_mem.controller.messages import Message, ToolCall, Transcript
-from zero_mem.controller.tail import Standing, standing_share, tail
+from zero_mem.controller.tail import Standing, TailSelector, standing_share
 from zero_mem.replay.coverage import (
     CallColumn,
     History,
@@ -175,21 +175,19 @@ class WithTail(Offloaded):
 
     def __init__(self, share: float) -> None:
         super().__init__(standing_share(share))
-        self._whole = share
-        self._history: list[Message] = []
-        self._standing: dict[int, Standing] = {}
+        self._selector = TailSelector(share=share, tokenizer=Counting())
 
     def take(self, message: Message) -> None:
         """Keep what the offloader inserts."""
         super().take(message)
+        standing = None
         if message.role == "tool":
             standing = Standing(memory_id=str(len(self.texts)), text=self.texts[-1])
-            self._standing[len(self._history)] = standing
-        self._history.append(message)
+        self._selector.take(message, standing)
 
     def tail(self) -> Sequence[tuple[int, str]]:
         """Select the block of this call."""
-        block = tail(self._history, self._standing, share=self._whole, tokenizer=Counting())
+        block = self._selector.select()
         return [(span.origin, block.text[span.start : span.end]) for span in block.spans]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from postgres_server import NoServer, Server, empty, new_database, refuse_or_skip
 
 from zero_mem import Memory
 from zero_mem.space import Namespace
@@ -34,6 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fault: long fault tests, run by `make test-all` only")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=8, help="how often PostgreSQL is killed")
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """Give the number of kills that was asked for."""
+    return int(request.config.getoption("--kills"))
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
@@ -50,6 +61,25 @@ def memory(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> 
 @pytest.fixture
 def space(memory: Memory) -> Namespace:
     return memory.namespace("acme", "alice")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """Run a PostgreSQL for the tests of this process; it would not survive a crash."""
+    try:
+        server = Server.made()
+    except NoServer as error:
+        refuse_or_skip(error)
+    new_database(server, "store")
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> str:
+    """Give the URL of a database whose store, if there is one, is empty."""
+    empty(postgres, "store")
+    return postgres.url("store", "app")
 
 
 @pytest.fixture

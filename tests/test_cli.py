@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
     "save", "get", "list", "search", "recall", "read", "update", "touch", "archive", "restore",
     "delete", "purge", "expire", "scrub", "history", "as-of", "rollback", "stats", "why",
-    "duplicates", "configure", "reindex", "export", "import", "replay", "bench recall",
+    "duplicates", "configure", "reindex", "export", "import", "replay", "proxy", "bench recall",
     "demo", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
     "key create", "key list", "key revoke", "doctor", "changes", "serve",

@@ -159,6 +159,7 @@ def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
         "save",
         "import",
         "replay",
+        "proxy",
         "demo",
         "reindex",
         "bench",

@@ -290,7 +290,7 @@ def test_the_bounds_hold_on_recorded_runs(name: str, shared_data: Callable[[str]
     bench = bench_module("coverage")
     shared_data(bench.FILES[name])
     folder = shared_data("raw").parent
-    every = 1 if name == "taubench" else 6
+    every = 1 if name == "taubench" else 12
     found = [row.figures() for row in bench.rows(name, bench.load(name, folder, every))]
     missed = [bound for bound in bench.bounds(found) if not bound.met]
     assert not missed

@@ -210,6 +210,10 @@ def test_reading_on_gives_the_steps_of_reading_anew(
         body = json.loads(json.dumps(request(wire_format, *items, **system)))
         for _ in range(2):
             assert history.steps(body, wire_format) == steps(body, wire_format)
+            # A host may keep one list and change it in place.
+            body[FIELD[wire_format]].append(user("more"))
+            assert history.steps(body, wire_format) == steps(body, wire_format)
+            body[FIELD[wire_format]][0]["content"] = "changed"
 
 
 written = st.one_of(

@@ -8,6 +8,7 @@ In one document the blocks run in order, share one namespace and one new folder:
 - `json` and `toml` must parse.
 
 The folder has a file `run.jsonl`, the transcript that a reader has: one of the packaged samples.
+The page on PostgreSQL has a server: ZERO_MEM_URL names its database.
 
 In expected output `...` stands for any text.
 """
@@ -171,17 +172,22 @@ def in_new_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(folder))
+    # A program that a block starts finds the command as a reader's shell would.
+    own = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", os.pathsep.join([own, os.environ.get("PATH", "")]))
     run = json.loads(SAMPLE.read_text("utf-8"))
     (folder / "run.jsonl").write_text(json.dumps(run) + "\n", "utf-8")
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_block_does_what_it_shows(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     unknown = {block.language for block in blocks(path)} - LANGUAGES
     assert unknown == set(), f"blocks in a language that no test runs: {unknown}"
     in_new_folder(tmp_path, monkeypatch)
+    if path.name == "postgres.md":
+        monkeypatch.setenv("ZERO_MEM_URL", request.getfixturevalue("postgres_url"))
     document: Document = Sybil(Reader(tmp_path).parsers()).parse(path)
     for example in document.examples():
         example.evaluate()

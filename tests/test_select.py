@@ -264,3 +264,28 @@ def test_a_pattern_means_what_it_means_in_python(
         if end is not None:
             starts = range(end + 1)
             assert any(reference.match(line, start) for start in starts)
+
+
+@pytest.mark.req("recall:where")
+@pytest.mark.parametrize(
+    ("pattern", "finds", "passes"),
+    [
+        ("[a&&b]", "&", "c"),
+        ("[[x]", "[", "]"),
+        ("[+--]", ",", "a"),
+        ("[a||b]", "|", "c"),
+        ("[~~]", "~", "-"),
+    ],
+)
+def test_a_class_means_what_it_means_today_and_nothing_is_warned_of(
+    pattern: str, finds: str, passes: str
+) -> None:
+    assert Pattern(pattern).first_end(finds) is not None
+    assert Pattern(pattern).first_end(passes) is None
+
+
+@pytest.mark.req("recall:where")
+@pytest.mark.parametrize("pattern", ["[[[)\\d", "x]-][[)[", "-&a[(|x||"])
+def test_an_unfinished_class_is_refused_without_a_warning(pattern: str) -> None:
+    with pytest.raises(InvalidInput):
+        Pattern(pattern)

@@ -21,6 +21,7 @@ from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.past import Past
 from zero_mem.space import Namespace
+from zero_mem.storage.base import Storage
 from zero_mem.storage.memory import MemoryStorage
 from zero_mem.storage.sqlite import SQLiteStorage
 from zero_mem.testing import CountingTokenizer, FakeClock
@@ -120,13 +121,14 @@ class Twins(RuleBasedStateMachine):
         self.clock = FakeClock()
         self.stores = [
             Memory(storage, clock=self.clock, tokens=CountingTokenizer())
-            for storage in (
-                MemoryStorage(),
-                SQLiteStorage(str(self.path), durability="normal"),
-            )
+            for storage in self.storages()
         ]
         self.moments: list[datetime] = []
         self.spaces_used = set[tuple[str, ...]]()
+
+    def storages(self) -> tuple[Storage, Storage]:
+        """Make the two stores, both empty."""
+        return MemoryStorage(), SQLiteStorage(str(self.path), durability="normal")
 
     def teardown(self) -> None:
         with self.folder:

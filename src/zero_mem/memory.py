@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from zero_mem.errors import (
 )
 from zero_mem.metrics import Metrics, Snapshot
 from zero_mem.operations.requests import check_path, check_text
+from zero_mem.operations.sizes import Sizes
 from zero_mem.operations.sweep import Ending, SweepReport
 from zero_mem.queued import QueuedWrites
 from zero_mem.redaction import Redaction, Redactors
@@ -116,6 +117,7 @@ class Memory:
         self._redaction = redaction or Redaction()
         self.redactors = Redactors(self._redaction)
         self.metrics = Metrics()
+        self.sizes = Sizes()
         self._watches_loop = True
         self._dense = None if embedder is None else _dense(self, embedder, patience)
         self._extractor = _extractor(extractor)
@@ -143,11 +145,13 @@ class Memory:
         """Open a store, making it where there is none.
 
         Args:
-            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`; by default
-                the environment's ZERO_MEM_URL, else the file that `default_path` gives.
+            url: `sqlite:///relative.db`, `sqlite:////absolute.db`, `memory://`,
+                `postgresql://user@host/database` (extra `postgres`), `routes:///table.json`
+                (several such, see `storage.routing`); by default the environment's
+                ZERO_MEM_URL, else the file that `default_path` gives.
             clock: Gives the current time as an aware datetime; the system's by default.
-            durability: "full" or "normal"; see `SQLiteStorage`.
-            create: False refuses a file that is not there.
+            durability: "full" or "normal"; see `SQLiteStorage` and `PostgresStorage`.
+            create: False refuses a store that is not there.
             tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             actor: Who writes, for the journal.
             embedder: Makes recall dense too: an `Embedder`, or a name that
@@ -164,7 +168,7 @@ class Memory:
 
         Raises:
             InvalidInput: The URL names no store this version knows, or a name stands for nothing.
-            MissingExtra: What the embedder or the extractor needs is not installed.
+            MissingExtra: What the store, the embedder or the extractor needs is not installed.
             StoreUnavailable, StoreCorrupt, MigrationNeeded: See `SQLiteStorage`.
             NotAllowed: The store is encrypted and no key was given, or the other way round; or
                 the credential is not valid.
@@ -468,9 +472,13 @@ def open_storage(url: str | None, *, durability: str = "full", create: bool = Tr
         return MemoryStorage()
     if separator and scheme == "sqlite" and rest[:1] == "/" and rest[1:] not in ("", ":memory:"):
         return _sqlite(rest[1:], durability, create)
+    if separator and scheme in ("postgresql", "postgres"):
+        return _postgres(url, durability, create)
+    if separator and scheme == "routes" and rest[:1] == "/" and rest[1:]:
+        return _routed(rest[1:], durability, create)
     raise InvalidInput(
-        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db "
-        "or memory://"
+        f"{url!r} names no store; use sqlite:///relative.db, sqlite:////absolute/path.db, "
+        "memory://, postgresql://user@host/database or routes:///table.json"
     )
 
 
@@ -494,6 +502,28 @@ def _sqlite(path: str, durability: str, create: bool) -> Storage:
     from zero_mem.storage.sqlite import SQLiteStorage
 
     return SQLiteStorage(path, durability=durability, create=create)
+
+
+def _postgres(url: str, durability: str, create: bool) -> Storage:
+    with _extra_of_postgres():
+        from zero_mem.storage.postgres import PostgresStorage
+    return PostgresStorage(url, durability=durability, create=create)
+
+
+def _routed(path: str, durability: str, create: bool) -> Storage:
+    with _extra_of_postgres():
+        from zero_mem.storage.routing_store import RoutedStorage
+    return RoutedStorage(path, durability=durability, create=create)
+
+
+@contextlib.contextmanager
+def _extra_of_postgres() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("psycopg", "psycopg_pool"):
+            raise
+        raise MissingExtra("PostgreSQL", "postgres") from error
 
 
 def _make_folder(folder: FilePath) -> None:

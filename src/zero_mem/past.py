@@ -14,6 +14,7 @@ from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.policy.visibility import visibility_of
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count, recalled
 from zero_mem.recall.request import Finding, Request, check_query, visible
+from zero_mem.redaction import Redactors
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Hit, MemoryRecord, Page, Recall
 
@@ -30,10 +31,12 @@ class Past:
         *,
         settings: str,
         tokenizer: Tokenizer,
+        redactors: Redactors,
     ) -> None:
         self._records = records
         self._settings = settings
         self._tokenizer = tokenizer
+        self._redactors = redactors
         self.moment = moment
 
     def get(self, memory_id: str | int) -> MemoryRecord:
@@ -50,7 +53,7 @@ class Past:
 
     def list(self, where: Mapping[str, Any] | None = None) -> Page[MemoryRecord]:
         """List the records that a filter matches, in the order they were first saved."""
-        parsed = filters.parse(where)
+        _, parsed = self._asked("", where)
         records = self._records.values()
         return Page(items=tuple(r for r in records if visible(r, parsed, self.moment)))
 
@@ -58,11 +61,16 @@ class Past:
         self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
     ) -> Hits:
         """Find records by their words, with the statistics of that moment."""
-        text, parsed = check_query(query), filters.parse(where)
+        text, parsed = self._asked(check_query(query), where)
         most = check_count(limit, "limit")
         request = self._request(text, parsed, own_words=True)
         found = self._found(request)
         return [finding.hit for finding in islice(found, most)]
+
+    def _asked(self, query: str, where: Mapping[str, Any] | None) -> tuple[str, filters.Filter]:
+        filters.parse(where)
+        text, stored = self._redactors.asked(self._settings, query, where)
+        return text, filters.parse(stored)
 
     def _found(self, request: Request) -> Iterator[Finding]:
         # What ranks is loaded on first use.
@@ -84,7 +92,7 @@ class Past:
         explain: bool = False,
     ) -> Recall:
         """Give what a recall would have given then, under the limits of today."""
-        text, parsed = check_query(query), filters.parse(where)
+        text, parsed = self._asked(check_query(query), where)
         most = limits_for(self._settings, "semantic", "").max_recall_items
         request = self._request(text, parsed, own_words=False)
         found = self._found(request)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -106,6 +107,17 @@ class Span:
     version: int | None = None
 
 
+def snapshot(value: Any) -> bytes | None:
+    """Write a value of JSON's types, to know it again though its host changes it in place.
+
+    Equal bytes are equal values; None where it has other types. Far cheaper than JSON.
+    """
+    try:
+        return marshal.dumps(value, 2)  # of this version: later ones tell shared objects apart
+    except ValueError:
+        return None
+
+
 class Digests:
     """Names the beginnings of a list of messages, as far as somebody asks.
 
@@ -122,12 +134,13 @@ class Digests:
     ) -> None:
         self._host = host
         self._names = [before]
+        self._written: list[bytes | None] = []
         if known is not None and known._names[0] == before:
-            named = known._host[: len(known._names) - 1]
-            pairs = enumerate(zip(host, named, strict=False))
-            shared = min(len(host), len(named))
-            shared = next((n for n, (one, other) in pairs if one != other), shared)
-            self._names = known._names[: shared + 1]
+            for message, written in zip(host, known._written, strict=False):
+                if written is None or snapshot(message) != written:
+                    break
+                self._written.append(written)
+            self._names = known._names[: len(self._written) + 1]
 
     def __len__(self) -> int:
         return len(self._host) + 1
@@ -136,6 +149,7 @@ class Digests:
         while len(self._names) <= count:
             message = self._host[len(self._names) - 1]
             self._names.append(_next_digest(self._names[-1], message))
+            self._written.append(snapshot(message))
         return self._names[count]
 
 

@@ -18,6 +18,7 @@ from zero_mem.storage.base import NamespaceRow, Transaction
 from zero_mem.types import Hit, MemoryRecord, Page, Path, Recall
 
 Rows: TypeAlias = list[NamespaceRow]
+Where: TypeAlias = Mapping[str, Any] | None
 Hits: TypeAlias = list[Hit]
 
 _CURSOR = re.compile("s([0-9]{1,18})[.]([0-9]{1,18})")
@@ -50,11 +51,12 @@ class Subtree:
         cursor: str | None = None,
     ) -> Page[MemoryRecord]:
         """List live records namespace by namespace, each in the order of first saving."""
-        parsed, (number, position) = filters.parse(where), _cursor(cursor)
+        filters.parse(where)
+        number, position = _cursor(cursor)
         limit = check_count(limit, "limit")
         self._memory.flush()
         with self._memory.transaction() as transaction:
-            found = list(islice(self._scan(transaction, parsed, number, position), limit + 1))
+            found = list(islice(self._scan(transaction, where, number, position), limit + 1))
         following = None
         if len(found) > limit:
             last_number, last_position, _ = found[limit - 1]
@@ -62,34 +64,41 @@ class Subtree:
         return Page(items=tuple(record for _, _, record in found[:limit]), next_cursor=following)
 
     def _scan(
-        self, transaction: Transaction, where: filters.Filter, number: int, position: int
+        self, transaction: Transaction, where: Where, number: int, position: int
     ) -> Iterator[tuple[int, int, MemoryRecord]]:
         now = self._memory.now()
         for row in transaction.namespaces(self._prefix):
             if row.number < number:
                 continue
             after = position if row.number == number else 0
-            for stored in transaction.scan(row, where.equalities(), after=after):
-                if visible(stored.record, where, now):
+            _, parsed = self._asked(row, "", where)
+            for stored in transaction.scan(row, parsed.equalities(), after=after):
+                if visible(stored.record, parsed, now):
                     yield row.number, stored.position, stored.record
 
     def count(self, where: Mapping[str, Any] | None = None) -> int:
         """Count live records, or those in the state that the filter names."""
-        parsed = filters.parse(where)
+        filters.parse(where)
         self._memory.flush()
         with self._memory.transaction() as transaction:
-            return sum(1 for _ in self._scan(transaction, parsed, 0, 0))
+            return sum(1 for _ in self._scan(transaction, where, 0, 0))
+
+    def _asked(self, row: NamespaceRow, query: str, where: Where) -> tuple[str, filters.Filter]:
+        """Give a query and a filter as one namespace stores what they name."""
+        text, stored = self._memory.redactors.asked(row.settings, query, where)
+        return text, filters.parse(stored)
 
     def search(
         self, query: str, *, where: Mapping[str, Any] | None = None, limit: int = 10
     ) -> Hits:
         """Find live records by their words; each namespace scores by its own statistics."""
-        text, parsed = check_query(query), filters.parse(where)
+        text = check_query(query)
+        filters.parse(where)
         limit = check_count(limit, "limit")
         self._memory.flush()
         with self._memory.transaction() as transaction:
             rows = transaction.namespaces(self._prefix)
-            found = self._ranked(transaction, rows, text, parsed, own_words=True)
+            found = self._ranked(transaction, rows, text, where, own_words=True)
             return [finding.hit for finding in islice(found, limit)]
 
     def _ranked(
@@ -97,7 +106,7 @@ class Subtree:
         transaction: Transaction,
         rows: Rows,
         text: str,
-        where: filters.Filter,
+        where: Where,
         *,
         own_words: bool,
     ) -> Iterator[Finding]:
@@ -105,8 +114,11 @@ class Subtree:
         from zero_mem.recall.search import search
 
         now, corpora = self._memory.now(), self._memory.corpora
-        request = Request(query=text, where=where, now=now, asked_at=now, own_words=own_words)
-        ranked = [search(transaction, row, request, corpora) for row in rows]
+        ranked = []
+        for row in rows:
+            asked, parsed = self._asked(row, text, where)
+            request = Request(query=asked, where=parsed, now=now, asked_at=now, own_words=own_words)
+            ranked.append(search(transaction, row, request, corpora))
         return merge(*ranked, key=lambda finding: -finding.hit.score)
 
     def recall(
@@ -119,7 +131,8 @@ class Subtree:
         explain: bool = False,
     ) -> Recall:
         """Recall over all these namespaces; an id may stand for several records here."""
-        text, parsed = check_query(query), filters.parse(where)
+        text = check_query(query)
+        filters.parse(where)
         self._memory.flush()
         with self._memory.transaction() as transaction:
             rows = transaction.namespaces(self._prefix)
@@ -131,7 +144,7 @@ class Subtree:
             def shown(record: MemoryRecord) -> bool:
                 return visibility_of(record, limits(record)) != "hidden"
 
-            found = self._ranked(transaction, rows, text, parsed, own_words=False)
+            found = self._ranked(transaction, rows, text, where, own_words=False)
             return recalled(
                 (one for one in found if shown(one.hit.record)),
                 query=text,

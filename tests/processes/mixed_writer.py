@@ -1,7 +1,7 @@
-"""Write without end, as many kinds of operations as there are: `mixed_writer.py PATH NAME SEED`.
+"""Write without end, as many kinds of operations as there are: `mixed_writer.py URL NAME SEED`.
 
 Before each operation it tells what it is about to do, after it what was acknowledged, each as
-one line of JSON. It ends when it is killed.
+one line of JSON. It ends when it is killed, or with `LOST` when its server is.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import random
 import sys
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from zero_mem import Memory
+from zero_mem.errors import StoreUnavailable
 from zero_mem.space import Namespace
 from zero_mem.types import MemoryReceipt
 
@@ -19,9 +20,16 @@ State: TypeAlias = dict[str, Any]
 WORDS = ["refund", "order", "customer", "退款", "申请", "bicycle", "流程", "invoice", "第二步"]
 
 
-def main(path: str, name: str, seed: int) -> None:
-    with Memory.open(f"sqlite:///{path}", actor=name) as memory:
-        Writer(memory.namespace("writers", name), seed).run()
+LOST = 3
+"""The exit status of a writer whose store can't be reached any more."""
+
+
+def main(url: str, name: str, seed: int) -> int:
+    try:
+        with Memory.open(url, actor=name) as memory:
+            Writer(memory.namespace("writers", name), seed).run()
+    except StoreUnavailable:
+        return LOST
 
 
 class Writer:
@@ -37,7 +45,7 @@ class Writer:
             record.memory_id: {"text": record.text, "state": record.state} for record in everything
         }
 
-    def run(self) -> None:
+    def run(self) -> NoReturn:
         choices = [self.save, self.save_key, self.save_batch, self.update, self.end, self.purge]
         while True:
             self.turn += 1
@@ -114,4 +122,4 @@ class Writer:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -19,6 +19,7 @@ from zero_mem.cli import (
     indexing,
     journal,
     keys,
+    proxying,
     reading,
     replaying,
     serving,
@@ -32,9 +33,10 @@ Memory for LLM agents that stays out of the prompt.
 
 Every command works on one store: --store, or ZERO_MEM_URL, or else the file memory.db in
 ~/.local/share/zero-mem ($XDG_DATA_HOME/zero-mem where that is set). Most work on one namespace in
-it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, configure and replay
-make a store where there is none. With --json a result is one line of JSON on stdout, and an error
-one line on stderr. For an ID you can give its handle or its receipt, such as "[memo:7] save".
+it: --namespace, or ZERO_MEM_NAMESPACE, or else `default`. Only save, import, configure, replay
+and proxy make a store where there is none. With --json a result is one line of JSON on stdout, and
+an error one line on stderr. For an ID you can give its handle or its receipt, such as
+"[memo:7] save".
 """
 
 app = typer.Typer(
@@ -56,6 +58,7 @@ for group in (
     explaining,
     exchanging,
     replaying,
+    proxying,
     benching,
     hooking,
     encrypting,

@@ -18,6 +18,7 @@ from zero_mem.policy.limits import FORMS, SETTINGS, Overflow, Visibility, defaul
 
 app = typer.Typer()
 
+_REDACT: Final = "redact"
 _NONE: Final = re.compile(r"\bNone\b")
 _VALUES: Final = {
     "dedupe_key": "content, metadata.NAME or null",
@@ -87,7 +88,8 @@ def configure(
         list[str] | None,
         typer.Argument(
             metavar="NAME=VALUE...",
-            help=f"{_SETTINGS_HELP}. null lifts a limit. Without any they are shown.",
+            help=f"{_SETTINGS_HELP}. null lifts a limit. For a whole namespace also {_REDACT}="
+            'JSON such as {"personal": "mask"}. Without any they are shown.',
             show_default=False,
         ),
     ] = None,
@@ -96,13 +98,18 @@ def configure(
     ] = None,
     kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only for this kind.")] = None,
 ) -> None:
-    """Set or show the limits of a namespace, form or kind."""
+    """Set or show limits, and what is redacted.
+
+    Limits hold for a namespace, a form or a kind; redaction for a whole namespace.
+    """
     changes = dict(_setting(text) for text in settings or ())
     session.creates = bool(changes)
     if changes:
         _configure(session, changes, form=form, kind=kind)
     limits = session.space.limits(_form(form, kind), kind or "")
     shown = {name: value for name, value in asdict(limits).items() if name in SETTINGS}
+    if (form, kind) == (None, None):
+        shown[_REDACT] = session.space.redaction()
     session.show(shown, "\n".join(f"{name:<22} {_typed(value)}" for name, value in shown.items()))
 
 
@@ -130,8 +137,8 @@ def _typed(value: Any) -> str:
 
 def _setting(text: str) -> tuple[str, Any]:
     name, separator, value = text.partition("=")
-    if not separator or name not in SETTINGS:
-        known = ", ".join(sorted(SETTINGS))
+    if not separator or name not in (*SETTINGS, _REDACT):
+        known = ", ".join(sorted([*SETTINGS, _REDACT]))
         raise InvalidInput(f"a setting is NAME=VALUE, with NAME one of {known}")
     try:
         return name, inputs.parse_json(value, name)

@@ -18,6 +18,7 @@ from zero_mem.cli.text import clean
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.exchange import json_line
 from zero_mem.memory import URL_VARIABLE, Memory, default_path
+from zero_mem.redaction import Redaction
 from zero_mem.space import Namespace
 from zero_mem.types import Path
 
@@ -28,6 +29,7 @@ NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
 KEY_VARIABLES = ("ZERO_MEM_MASTER_KEY", "ZERO_MEM_MASTER_KEY_FILE")
 CREDENTIAL_VARIABLE = "ZERO_MEM_CREDENTIAL"
 EMBEDDER_VARIABLE = "ZERO_MEM_EMBEDDER"
+REDACTION_KEY_VARIABLE = "ZERO_MEM_REDACTION_KEY"
 DEFAULT_NAMESPACE = ("default",)
 
 Store: TypeAlias = Annotated[
@@ -85,6 +87,7 @@ class Session:
             embedder=self.embedder,
             encryption=open_encryption(),
             credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
+            redaction=Redaction(key=os.environ.get(REDACTION_KEY_VARIABLE, "").encode()),
         )
 
     @property

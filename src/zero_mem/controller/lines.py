@@ -19,7 +19,9 @@ from typing import Final
 from zero_mem import handles
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}|[0-9]{3,}|[\u4e00-\u9fff\u3040-\u30ff]{2}")
-_PATH: Final = re.compile(r"[\w.@+~-]*(?:/[\w.@+-]+)+")
+# Looked for only where a run of such characters begins, or a long run without a slash takes
+# time by the square of its length.
+_PATH: Final = re.compile(r"(?<![\w.@+~-])[\w.@+~-]*+(?:/[\w.@+-]+)+")
 _TELLING: Final = re.compile(r"[_0-9/]|[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}(?![a-z])|[0-9]{3,}")
 _ALARM: Final = re.compile(

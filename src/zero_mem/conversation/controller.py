@@ -281,6 +281,19 @@ class MemoryController:
         collapsed: Request = splice(restored, collapsing)
         return collapsed, steps(collapsed, wire_format)
 
+    def keep(self, request: Request, wire_format: WireFormat) -> None:
+        """Leave the results of a request that nothing was decided about as they are, for good.
+
+        For a request whose answer can't use the memory tools, as where the host forces another
+        tool: what the model could not read again stays whole.
+
+        Args:
+            request: As in `prepare`.
+            wire_format: As in `prepare`.
+        """
+        if self._mode == "offload":
+            self._insertions.keep(self._collapsed(request, wire_format)[1])
+
     # Responses
 
     @property

@@ -91,6 +91,18 @@ class Insertions:
         edits.update(self._without_purged(history))
         return edits
 
+    def keep(self, history: Sequence[Step]) -> None:
+        """Decide that the results of a history that are not decided yet stay whole."""
+        self._own = self._persisted.own()
+        known = self._persisted.insertions()
+        kept = {
+            (key, ""): Inserted(memory_id="", text=handles.escape(site.text))
+            for key, (result, site) in self._keyed(history).items()
+            if key not in known and not self.is_exempt(result)
+        }
+        if kept:
+            self._persisted.insert(kept)
+
     def standing(self, history: Sequence[Step], edits: Mapping[Path, str]) -> dict[int, Inserted]:
         """Give the decisions that stand in a prompt, by the number of the text among results.
 

@@ -66,6 +66,7 @@ class StreamedExchange:
         self._call = Call(controller, request, wire_format, rounds)
         self._editor = _editor(request, wire_format)
         self._output: Output | None = None
+        self._visible: Mapping[str, Any] | None = None
         self._settled = False
         self._goes_on = False
         self.ended = False
@@ -80,6 +81,11 @@ class StreamedExchange:
         self._editor.begin(self._output)
         self._settled = self._goes_on = False
         return prepared
+
+    @property
+    def visible(self) -> Mapping[str, Any] | None:
+        """The whole response as the host sees it; None as long as it is not complete."""
+        return self._visible
 
     def may_block(self, event: Event) -> bool:
         """Tell whether `feed` may use the store for this event.
@@ -122,6 +128,7 @@ class StreamedExchange:
         absorbed = self._absorbed(response)
         visible = self._call.take(response, absorbed, shown_as=self._shown_as(response))
         self._goes_on = visible is None
+        self._visible = visible
 
     def _absorbed(self, response: Mapping[str, Any]) -> Absorbed:
         return self._controller.absorb(

@@ -78,7 +78,8 @@ class Metrics:
     def wrote(self, operations: Iterable[str], begun: float) -> None:
         """Count the changes of a write that began at a reading of `perf_counter`."""
         with self._lock:
-            self._operations.update(operations)
+            for operation in operations:  # faster than Counter.update for one
+                self._operations[operation] += 1
             self._timed("write", begun)
 
     def read(self, begun: float) -> None:

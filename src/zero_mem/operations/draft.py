@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zero_mem.errors import NotAllowed, NotFound
 from zero_mem.operations.rules import missing
+from zero_mem.operations.sizes import Sizes, size
 from zero_mem.operations.tasks import open_tasks
 from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.redaction import Redactors, of_namespace
 from zero_mem.storage.base import Change, NamespaceRow, Stored, Transaction
 from zero_mem.storage.codec import encode_fields, last_use
-from zero_mem.storage.times import to_micros
+from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import Body, MemoryReceipt, MemoryRecord, Operation, preview
 
 if TYPE_CHECKING:
@@ -34,12 +36,15 @@ class Draft:
         now: datetime,
         actor: str = "",
         redactors: Redactors,
+        sizes: Sizes,
     ) -> None:
         self.transaction = transaction
         self.row = row
         self.now = now
         self.actor = actor
         self._redactors = redactors
+        self._sizes = sizes
+        self._bytes: int | None = None
         self.changes: list[Change] = []
         self.written: list[Operation] = []
         self._at = max(to_micros(now), row.last_at)
@@ -48,10 +53,15 @@ class Draft:
         self._holders: dict[tuple[str, str], Stored | None] = {}
         self._counts: dict[tuple[str | None, str | None], int] = {}
 
-    @property
+    @cached_property
     def redactor(self) -> Redactor:
-        """What takes secrets out before anything is stored."""
+        """What takes secrets out before anything is stored, by the settings at the beginning."""
         return self._redactors.of(of_namespace(self.row.settings))
+
+    @cached_property
+    def moment(self) -> datetime:
+        """The time at which the plan's changes are recorded: the clock's, but never going back."""
+        return from_micros(self._at)
 
     def flush(self) -> None:
         """Hand the changes so far to the store, inside the same transaction."""
@@ -141,9 +151,25 @@ class Draft:
     def _is_live(self, record: MemoryRecord) -> bool:
         return record.state == "active" and not record.expired(self.now)
 
-    def least_used(self, limits: Limits) -> Stored | None:
-        """Find what the cap evicts first: nothing that an open task or an owner holds."""
-        scope = (limits.cap_form, limits.cap_kind)
+    def bytes_used(self) -> int:
+        """Count the bytes of the namespace's active bodies, as the changes so far leave them."""
+        if self._bytes is None:
+            stored = self._sizes.count(self.transaction, self.row, self._group - 1)
+            self._bytes = stored + sum(size(c.after) - size(c.before) for c in self.changes)
+        return self._bytes
+
+    def keep_size(self) -> None:
+        """Note the bytes that the plan has left, once it is written."""
+        if self._bytes is not None:
+            self._sizes.keep(self.row.path, self.row.sequence, self._bytes)
+
+    def least_used(self, scope: tuple[str | None, str | None], *, but: str = "") -> Stored | None:
+        """Find what a cap evicts first: nothing that an open task or an owner holds.
+
+        Args:
+            scope: The form and kind that the cap counts.
+            but: The uid of a record that stays.
+        """
         held = self.transaction.held(self.row)
         busy = open_tasks(self.transaction, self.row, self.now)
 
@@ -151,6 +177,7 @@ class Draft:
             record = stored.record
             return (
                 self._counts_in(scope, record)
+                and record.uid != but
                 and record.uid not in held
                 and record.task not in busy
             )
@@ -195,6 +222,8 @@ class Draft:
         self.changes.append(change)
         for scope in self._counts:
             self._counts[scope] += self._step(scope, change)
+        if self._bytes is not None:
+            self._bytes += size(after) - size(before)
         self._overlay(before, after)
 
     def _overlay(self, before: Stored | None, after: Stored) -> None:

@@ -27,9 +27,11 @@ from zero_mem.operations.rules import (
     same,
     same_body,
 )
-from zero_mem.policy.limits import limits_for
+from zero_mem.operations.sizes import size
+from zero_mem.policy.limits import Limits, limits_for
 from zero_mem.storage.base import EndedBy, Stored
-from zero_mem.storage.times import from_micros, to_micros
+from zero_mem.storage.codec import encode_body
+from zero_mem.storage.times import to_micros
 from zero_mem.types import MemoryReceipt, MemoryRecord, Operation, State, Unset
 
 
@@ -148,7 +150,7 @@ class Plan(Draft):
             current.record,
             state=state,
             version=current.record.version + 1,
-            recorded_at=from_micros(self._at),
+            recorded_at=self.moment,
             expires_at=None if kept else current.record.expires_at,
         )
         lifetime = None if kept else current.lifetime
@@ -264,7 +266,7 @@ class Plan(Draft):
             speaker=request.speaker,
             source=request.source,
             created_at=request.created_at or now,
-            recorded_at=from_micros(self._at),
+            recorded_at=self.moment,
             updated_at=now,
             accessed_at=now,
             expires_at=request.expiry.moment(now),
@@ -306,6 +308,10 @@ class Plan(Draft):
             expires_at=expiry.moment(self.now) if expiry.given else target.expires_at,
             updated_at=self.now,
         )
+        limits = self.limits(record)
+        if limits.max_bytes is not None:
+            grown = len(encode_body(content)[1]) - size(current)
+            self._make_space(record, limits, grown)
         lifetime = expiry.micros if expiry.given else current.lifetime
         dedupe = self._dedupe_after(current, record)
         after = current._replace(record=record, lifetime=lifetime, dedupe=dedupe)
@@ -353,15 +359,17 @@ class Plan(Draft):
         return replace(
             target,
             version=current.record.version + 1,
-            recorded_at=from_micros(self._at),
+            recorded_at=self.moment,
             accessed_at=current.record.accessed_at,
             access_count=current.record.access_count,
             **fields,
         )
 
     def _make_room(self, record: MemoryRecord) -> None:
-        """Keep to the cap: archive the least used record, or refuse (`limits:overflow`)."""
+        """Keep to the caps: archive the least used record, or refuse (`limits:overflow`)."""
         limits = self.limits(record)
+        if limits.max_bytes is not None:
+            self._make_space(record, limits, len(encode_body(record.content)[1]))
         if limits.max_memory_items is None or self.count(limits) < limits.max_memory_items:
             return
         scope = limits.cap_kind or limits.cap_form or "the namespace"
@@ -370,10 +378,24 @@ class Plan(Draft):
                 f"{scope} holds {limits.max_memory_items} memories, its cap; "
                 "archive or delete some, or raise max_memory_items"
             )
-        victim = self.least_used(limits)
+        victim = self.least_used((limits.cap_form, limits.cap_kind))
         if victim is None:
             raise LimitReached(
                 f"{scope} holds {limits.max_memory_items} memories, its cap, and every one is "
                 "held by an open task or conversation; end one, or raise max_memory_items"
             )
         self.end(victim, "archive", reason="overflow")
+
+    def _make_space(self, record: MemoryRecord, limits: Limits, more: int) -> None:
+        """Keep to the cap on bytes when a record is to need so many more."""
+        most = limits.max_bytes
+        while most is not None and more > 0 and self.bytes_used() + more > most:
+            victim = None
+            if limits.overflow == "archive" and more <= most:
+                victim = self.least_used((None, None), but=record.uid)
+            if victim is None:
+                raise LimitReached(
+                    f"the namespace holds {self.bytes_used()} bytes and {more} more are beyond its "
+                    f"cap of {most}; archive or delete some, or raise max_bytes"
+                )
+            self.end(victim, "archive", reason="overflow")

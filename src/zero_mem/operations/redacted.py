@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zero_mem.errors import InvalidInput
 from zero_mem.operations.requests import SaveRequest, UpdateRequest
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def redacted_save(request: SaveRequest, redactor: Redactor) -> SaveRequest:
     """Take secrets out of a save; the same request where there are none.
 
-    Body, metadata and tags keep a placeholder. A name (key, task, session, speaker) keeps a
-    digest, so that two of them stay two.
+    Body, metadata and tags keep a placeholder. A name (key, task, session, speaker, event)
+    keeps a digest, so that two of them stay two.
 
     Raises:
         InvalidInput: The memory id looks like a secret; it is part of every receipt.
@@ -28,12 +28,15 @@ def redacted_save(request: SaveRequest, redactor: Redactor) -> SaveRequest:
     body = redactor.body(request.content)
     if body is not request.content:
         changes["content"] = body
-    if request[5:12] != _NO_NAMES:
+    if request[_KEY:_SPEAKER] != _NO_NAMES or request.invalidated_by:
         changes.update(_redacted_fields(request, redactor))
     return request._replace(**changes) if changes else request
 
 
-_NO_NAMES = (None,) * 7
+# Of most saves only the body is looked at: from key to speaker nothing is given.
+_KEY: Final = SaveRequest._fields.index("key")
+_SPEAKER: Final = SaveRequest._fields.index("speaker") + 1
+_NO_NAMES: Final = (None,) * (_SPEAKER - _KEY)
 
 
 def _redacted_fields(request: SaveRequest, redactor: Redactor) -> dict[str, Any]:
@@ -44,6 +47,9 @@ def _redacted_fields(request: SaveRequest, redactor: Redactor) -> dict[str, Any]
         old = getattr(request, name)
         if old is not None and (new := redactor.name(old)) is not old:
             changes[name] = new
+    events = request.invalidated_by
+    if events and (new_events := tuple(map(redactor.name, events))) != events:
+        changes["invalidated_by"] = new_events
     changes.update(_redacted_labels(request.metadata, request.tags, redactor))
     return changes
 

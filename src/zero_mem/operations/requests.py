@@ -22,6 +22,7 @@ _SOURCES: Final = get_args(Source)
 _LONGEST_NAME: Final = 512
 _DEEPEST: Final = 200  # far below where Python's own recursion limit would cut in
 _LONGEST_INTEGER: Final = 13_288  # bits; Python refuses to write out 4,300 digits and more
+_PAIR = re.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -94,7 +95,9 @@ def check_json(value: object, where: str) -> Any:
 def _json(value: object, where: str, depth: int) -> Any:
     if depth > _DEEPEST:
         raise InvalidInput(f"{where[:80]}… is nested deeper than {_DEEPEST} levels")
-    if value is None or isinstance(value, bool | str):
+    if isinstance(value, str):
+        return _paired(value)
+    if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
         return _number(value, where)
@@ -104,6 +107,13 @@ def _json(value: object, where: str, depth: int) -> Any:
         items = value.items()
         return {_key(key, where): _json(item, f"{where}.{key}", depth + 1) for key, item in items}
     raise InvalidInput(f"{where} is a {type(value).__name__}, which JSON does not have")
+
+
+def _paired(text: str) -> str:
+    """Join surrogates that stand as a pair: JSON can't tell them from the character they name."""
+    if text.isascii() or not _PAIR.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _number(value: float, where: str) -> float:
@@ -118,7 +128,7 @@ def _number(value: float, where: str) -> float:
 def _key(key: object, where: str) -> str:
     if not isinstance(key, str):
         raise InvalidInput(f"{where} has the key {key!r}; JSON keys are strings")
-    return key
+    return _paired(key)
 
 
 def check_metadata(metadata: object) -> dict[str, Any]:

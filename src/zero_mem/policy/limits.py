@@ -33,6 +33,7 @@ class Limits:
 
     Attributes:
         max_memory_items: Cap on active, unexpired records; None is no cap.
+        max_bytes: Cap on the bytes of all active bodies of the namespace; None is no cap.
         retention_days: Archive that many days after the last update or access; None never.
         compaction_threshold: Characters of one body as shown in a prompt.
         dedupe_key: None, "content", or "metadata.NAME": makes a key where none is given.
@@ -43,6 +44,7 @@ class Limits:
     """
 
     max_memory_items: int | None = None
+    max_bytes: int | None = None
     retention_days: float | None = None
     compaction_threshold: int = 200
     dedupe_key: str | None = None
@@ -98,6 +100,8 @@ def configured(
     """
     for name, value in changes.items():
         _check(name, value)
+    if "max_bytes" in changes and (form, kind) != (None, None):
+        raise InvalidInput("max_bytes is set for a whole namespace, not for a form or kind")
     if form is not None and form not in FORMS:
         raise InvalidInput(f"form is one of {', '.join(FORMS)}, not {form!r}")
     rules = _rules(settings)
@@ -130,6 +134,7 @@ def _dedupe(value: object) -> bool:
 
 _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
     "max_memory_items": lambda value: value is None or _whole(value, 1),
+    "max_bytes": lambda value: value is None or _whole(value, 1),
     "retention_days": lambda value: (
         value is None
         or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e6)
@@ -142,6 +147,7 @@ _CHECKS: Final[Mapping[str, Callable[[object], bool]]] = {
 }
 _EXPECTED: Final = {
     "max_memory_items": "a whole number from 1, or None for no cap",
+    "max_bytes": "a whole number of bytes from 1, or None for no cap",
     "retention_days": "a number of days above 0, or None to keep for ever",
     "compaction_threshold": "a whole number of characters from 1",
     "dedupe_key": 'None, "content" or "metadata.NAME"',

@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER: Final = re.compile(
     r"""(?xi)
     [*x.•_-]+ | <.* | \[.* | \$[\w{(].* | %.*% | \{.* | .*\(.* | your[_-].* | (my|the|an?)[_-].*
+    | .*[\[(] | .*(\.\.\.|…).*
     | (os|process|env|config|settings)\..*
     """
 )
+_REPEATED: Final = re.compile(r"([*x.•_0-])\1{5}|XXXX")
+_SAID: Final = re.compile(r"(?i)your[_-]|placeholder|changeme|redacted")
+_NAME_OF_ONE: Final = re.compile(
+    r"(?i)[!$%]?[a-z_.:-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api_?key)[a-z_.:-]*"
+)
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_LONGEST_NAME: Final = 100
+_DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
+_DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_HEX: Final = re.compile(r"[0-9a-f]{24,}")
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/=]{20,}")
 _ABOUT: Final = """
     able about and are been bool boolean bytes cannot change changed char correct default
     empty enabled disabled error expired false field file forgotten format from generated
@@ -21,7 +33,7 @@ _ABOUT: Final = """
     with without wrong
 """
 _PLAIN_WORDS: Final = frozenset(_ABOUT.split())
-_CARD_BRANDS = re.compile(
+_CARD_BRANDS: Final = re.compile(
     r"""(?x)
     (?: 4 \d{12} (?:\d{3}){0,2}                             # Visa
       | 5[1-5] \d{14} | 2[2-7] \d{14}                       # Mastercard
@@ -70,6 +82,12 @@ def is_iban(text: str) -> bool:
     return int("".join(str(int(character, 36)) for character in moved)) % 97 == 1
 
 
+def is_ssn(text: str) -> bool:
+    """Tell a number of the social security of the United States: no area, group or serial of 0."""
+    area, group, serial = text.split("-")
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+
+
 def is_phone(text: str) -> bool:
     """Tell a phone number written with its separators from dates and other runs of digits."""
     digits = _digits(text)
@@ -78,17 +96,39 @@ def is_phone(text: str) -> bool:
 
 def is_secret_value(text: str) -> bool:
     """Tell what was assigned to a password or key from words about it, and from placeholders."""
-    if len(text) < 4 or _PLACEHOLDER.fullmatch(text):
-        return False
-    return text.lower().strip(".!?") not in _PLAIN_WORDS
+    return len(text) >= 4 and (len(text) > _LONGEST_NAME or not _stands_for_one(text))
+
+
+def _stands_for_one(text: str) -> bool:
+    if text.lower().strip(".!?") in _PLAIN_WORDS or _REPEATED.search(text) or _SAID.search(text):
+        return True
+    return any(form.fullmatch(text) for form in (_PLACEHOLDER, _DOTTED, _VARIABLE, _NAME_OF_ONE))
 
 
 def is_mixed(text: str) -> bool:
-    """Tell whether a word mixes letters with digits or signs, as keys do and words don't."""
-    if not is_secret_value(text):
+    """Tell whether a word has letters and digits, as keys do and most words don't."""
+    if not is_secret_value(text) or _DATED.match(text):
         return False
-    letters = sum(map(str.isalpha, text))
-    return 0 < letters < len(text) and any(map(str.isdigit, text))
+    return any(map(str.isalpha, text)) and any(map(str.isdigit, text))
+
+
+def is_strong(text: str) -> bool:
+    """Tell whether a word has capitals, small letters and digits, or is a long run of hex."""
+    if not is_mixed(text):
+        return False
+    return _HEX.fullmatch(text) is not None or (text.upper() != text != text.lower())
+
+
+def is_private_key(text: str) -> bool:
+    """Tell a private key from its first and last line without one between them."""
+    return _ENCODED.search(text) is not None
+
+
+def is_key(text: str) -> bool:
+    """Tell a key of a service from the placeholders in its documentation."""
+    if _REPEATED.search(text) or _SAID.search(text):
+        return False
+    return any(map(str.isdigit, text)) or (text.upper() != text != text.lower())
 
 
 def _digits(text: str) -> str:

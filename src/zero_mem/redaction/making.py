@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, get_args
 
 from zero_mem.errors import InvalidInput
@@ -43,22 +43,29 @@ def redactor(layers: Sequence[Settings], *, key: bytes, engines: Sequence[Engine
     return Redactor(used, actions, key=key, engines=tuple(engines))
 
 
-def check_settings(settings: object) -> None:
+def check_settings(settings: object, known: Collection[str] = ()) -> None:
     """Refuse settings that name no kind, no action, or no pattern.
+
+    Args:
+        settings: What is checked.
+        known: Kinds of engines and of rules of the user's own, beside the kinds built in.
 
     Raises:
         InvalidInput: Naming the setting and what is accepted.
     """
     if not isinstance(settings, Mapping):
         raise InvalidInput('redact is a mapping, such as {"personal": "mask"}')
-    known = {kind for kinds in GROUPS.values() for kind in kinds} | set(GROUPS)
+    built_in = {*GROUPS, *(kind for kinds in GROUPS.values() for kind in kinds)}
     for name, value in settings.items():
         if not isinstance(name, str) or not _KIND.fullmatch(name):
             raise InvalidInput(f"a kind to redact is named in lower case letters, not {name!r}")
         if isinstance(value, Mapping):
-            _check_rule(name, value, name in known)
-        elif value not in _ACTIONS:
+            _check_rule(name, value, name in built_in)
+        elif not isinstance(value, str) or value not in _ACTIONS:
             raise InvalidInput(f"redact[{name!r}] is one of {', '.join(_ACTIONS)}, not {value!r}")
+        elif name not in built_in and name not in known:
+            kinds = ", ".join(sorted({*built_in, *known}))
+            raise InvalidInput(f"redact has no kind {name!r}; it has {kinds}")
 
 
 def _check_rule(name: str, rule: Mapping[str, Any], is_taken: bool) -> None:

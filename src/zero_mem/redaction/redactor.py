@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem.redaction.checks import is_secret_value
 from zero_mem.redaction.engine import Engine, Found
-from zero_mem.redaction.rules import NUMBER, Rule
-from zero_mem.redaction.secrets import SECRET_NAME
+from zero_mem.redaction.passwords import SECRET_NAME
+from zero_mem.redaction.rules import RUN, Rule
 from zero_mem.redaction.settings import NAMES
 from zero_mem.types import Blob, Body, Json
 
+_Sign: TypeAlias = tuple[bytes, list[int]]
+
 Action: TypeAlias = Literal["mask", "hash", "drop", "keep"]
 
-_LOOKED_UP: Final = frozenset({*NAMES, "tags", "tag", "text", "metadata"})
+_NAMED: Final = frozenset({*NAMES, "invalidated_by"})
+_FIELDS: Final = _NAMED | {"tags", "tag", "text", "metadata"}
 
 FIELD: Final = "secret_field"
 """The kind of a JSON value that its field's name gives away."""
 
 _WIDE: Final = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
-_DIGITS: Final = re.compile(r"\d\d\d")
+_WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+_UPPER: Final = string.ascii_uppercase.encode()
+_OF_KEYS: Final = frozenset((string.ascii_letters + string.digits + "-._~+/=").encode())
+_FOLD: Final = bytes.maketrans(_UPPER + b"123456789", _UPPER.lower() + b"0" * 9)
+_KEY_RUN: Final = b"a" * RUN
+_AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
+_BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
+_PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
+_HASHED: Final = re.compile(r"\[[a-z][a-z0-9_]*:([0-9a-f]{16})\]")
+_NUMBERS: Final = frozenset({"card", "chinese_id", "iban", "phone", "ssn"})
+_ROUNDS: Final = 8
+_LONGEST_NAME: Final = 64
+_MOST_FIELDS: Final = 4096
+_LONG_NUMBER: Final = 10**10
 _TEXT_TYPES: Final = re.compile(
     r"(?i)text/.*|application/(?:.*\+)?(?:json|xml|yaml|x-ndjson|x-pem-file)"
 )
@@ -49,51 +66,68 @@ class Redactor:
         engines: tuple[Engine, ...] = (),
     ) -> None:
         self._actions = actions
+        self._action_of_fields = actions.get(FIELD, "keep")
         self._key = key
         self._engines = engines
         self._rules = tuple(rules)
-        self._numbers = [place for place, rule in enumerate(rules) if NUMBER in rule.hints]
-        self._signs = _signs(rules, in_runs=False)
-        self._in_runs = _signs(rules, in_runs=True)
-        self._run = min((rule.run for rule in rules if rule.run), default=0)
+        # Names of fields come again and again: whether each says that its value is secret.
+        self._fields: dict[str, bool] = {}
+        self._signs = _gated(rules)
+        self._signs_in_runs = _beginnings(rules)
+        self._begun = frozenset(self._signs_in_runs)
+        numbered = list(enumerate(rules))
+        self._words = [(w, n) for n, rule in numbered for w in rule.hints if not w.isascii()]
+        self._always = [n for n, rule in numbered if not rule.hints]
 
     def text(self, text: str) -> str:
         """Give a text without what was found; the same object where nothing was."""
-        found = self._found(text)
+        found = self.find(text)
         return self._replaced(text, found, self._actions) if found else text
 
     def name(self, name: str) -> str:
         """Give a name, which keeps telling things apart: what is masked elsewhere is hashed."""
-        found = self._found(name)
+        found = self.find(name)
         if not found:
             return name
         return self._replaced(name, found, dict.fromkeys(self._actions, "hash"))
 
     def asked(self, text: str) -> str:
         """Give a query as it can be looked up: what is hashed by its digest, the rest without."""
-        found = self._found(text)
+        found = self.find(text)
         if not found:
             return text
         how: dict[str, Action] = {
             kind: "hash" if action == "hash" else "drop" for kind, action in self._actions.items()
         }
-        left = self._replaced(text, found, how)
+        # The digest alone: the name of the kind would find whatever else speaks of it.
+        left = _HASHED.sub(r"\1", self._replaced(text, found, how))
         return left if left.strip() else self._nothing(text)
 
     def asked_where(self, where: Any, field: str = "") -> Any:
-        """Give a filter as it can be looked up."""
+        """Give a filter with names and hashed values as they are stored.
+
+        What was masked or dropped can't be told apart any more; a filter that asks for it finds
+        nothing, rather than everything that was masked.
+        """
         if isinstance(where, str):
-            return self.name(where) if field in NAMES else self.asked(where)
+            return self.name(where) if field in _NAMED else self._hashed(where)
         if isinstance(where, Mapping):
-            inner = {key: key if key in _LOOKED_UP else field for key in where}
+            is_inner = field.startswith("metadata")
+            inner = {key: key if key in _FIELDS and not is_inner else field for key in where}
             return {key: self.asked_where(each, inner[key]) for key, each in where.items()}
         if isinstance(where, list | tuple):
             return [self.asked_where(each, field) for each in where]
         return where
 
+    def _hashed(self, text: str) -> str:
+        found = self.find(text)
+        if not found or any(self._actions[each.kind] != "hash" for each in found):
+            return text
+        return self._replaced(text, found, self._actions)
+
     def kinds(self, text: str) -> list[str]:
         """Name what stands in a text, each place once, in order."""
-        return [found.kind for found in self._found(text)]
+        return [found.kind for found in self.find(text)]
 
     def body(self, body: Body) -> Body:
         """Give a body without what was found; the same object where nothing was."""
@@ -117,29 +151,48 @@ class Redactor:
             items = [self.value(item) for item in value]
             same = all(new is old for new, old in zip(items, value, strict=True))
             return value if same else items
+        # Card and phone numbers come as numbers too.
+        if isinstance(value, int) and abs(value) >= _LONG_NUMBER:
+            written = str(value)
+            redacted = self.text(written)
+            return value if redacted is written else redacted
         return value
 
     def _object(self, value: Mapping[str, Any]) -> Any:
         fields: dict[str, Any] = {}
         changed = False
         for name, old in value.items():
-            new = self._field(name, old)
-            if new is _DROPPED:
-                changed = True
-                continue
-            named = self.name(name)
+            secret = self._fields.get(name)
+            named, secret = (name, secret) if secret is not None else self._named(name)
+            new = self._field(old, secret)
             changed = changed or new is not old or named is not name
-            fields[named] = new
+            if new is not _DROPPED:
+                fields[named] = new
         return fields if changed else value
 
-    def _field(self, name: str, value: Any) -> Any:
-        action = self._actions.get(FIELD, "keep")
-        if action != "keep" and isinstance(value, str) and SECRET_NAME.fullmatch(_snake(name)):
-            inside = self.text(value)
-            if inside is value and is_secret_value(value):
-                return _DROPPED if action == "drop" else self._placeholder(FIELD, value, action)
+    def _named(self, name: str) -> tuple[str, bool]:
+        """Give the name of a field as it is stored, and whether its value is a secret."""
+        named = self.name(name)
+        secret = SECRET_NAME.fullmatch(_snake(name)) is not None
+        if named is name and len(name) <= _LONGEST_NAME and len(self._fields) < _MOST_FIELDS:
+            self._fields[name] = secret
+        return named, secret
+
+    def _field(self, value: Any, secret: bool) -> Any:
         redacted = self.value(value)
+        if secret and redacted is value and self._action_of_fields != "keep":
+            return self._secret(value, self._action_of_fields)
         return _DROPPED if redacted == "" and value != "" else redacted
+
+    def _secret(self, value: Any, action: Action) -> Any:
+        """Take out what is a secret because its field says so."""
+        if isinstance(value, list):
+            items = [self._secret(item, action) for item in value]
+            same = all(new is old for new, old in zip(items, value, strict=True))
+            return value if same else [item for item in items if item is not _DROPPED]
+        if not isinstance(value, str) or not is_secret_value(value):
+            return value
+        return _DROPPED if action == "drop" else self._placeholder(FIELD, value, action)
 
     def _blob(self, blob: Blob) -> Blob:
         try:
@@ -151,45 +204,63 @@ class Redactor:
             return blob
         return replace(blob, data=redacted.encode() or self._nothing(text).encode())
 
-    def _found(self, text: str) -> list[Found]:
+    def find(self, text: str, *, with_engines: bool = True) -> list[Found]:
         """Find what is acted on, in order and without overlaps."""
-        if not text.isascii():
+        is_plain = text.isascii()
+        if not is_plain and _WIDE_ONES.search(text):
             text = text.translate(_WIDE)
-        low = text.lower()
-        due = [places for hint, places in self._signs if hint in low]
-        if self._in_runs and max(map(len, text.split()), default=0) >= self._run:
-            due += [places for hint, places in self._in_runs if hint in low]
-        if self._numbers and _DIGITS.search(text):
-            due.append(self._numbers)
-        if not due and not self._engines:
+        # `bytes` are searched faster than `str`; "replace" keeps each character at its place.
+        folded = text.encode("ascii", "replace").translate(_FOLD)
+        due: list[_Sign] = []
+        for needed, signs in self._signs:
+            if needed in folded:
+                due += [sign for sign in signs if sign[0] in folded]
+        if _KEY_RUN in folded.translate(_AS_RUNS):
+            for begun in self._begun & set(_BEGINNINGS.findall(folded)):
+                due += [sign for sign in self._signs_in_runs[begun] if sign[0] in folded]
+        words = [] if is_plain else [word for word in self._words if word[0] in text]
+        if not (due or words or self._always or self._engines):
             return []
-        places = sorted({place for places in due for place in places})
-        found = [each for place in places for each in self._rules[place].find(text)]
-        for engine in self._engines:
-            found.extend(engine.find(text))
-        return _apart(found, self._actions) if found else found
+        found = self._searched(text, with_engines)
+        for hint, places in due:
+            found += ((n, each) for n in places for each in self._rules[n].at(text, folded, hint))
+        for word, n in words:
+            found += ((n, each) for each in self._rules[n].at(text, text, word))
+        return _apart(text, found, self._actions) if found else []
+
+    def _searched(self, text: str, with_engines: bool) -> list[tuple[int, Found]]:
+        """Find what no hint leads to."""
+        found = [(n, each) for n in self._always for each in self._rules[n].search(text)]
+        if with_engines:
+            last = len(self._rules)
+            found += ((last, each) for engine in self._engines for each in engine.find(text))
+        return found
 
     def _replaced(self, text: str, found: Sequence[Found], actions: Mapping[str, Action]) -> str:
-        pieces: list[str] = []
-        at = 0
-        for start, end, kind in found:
-            pieces.append(text[at:start])
-            pieces.append(self._placeholder(kind, text[start:end], actions[kind]))
-            at = end
-        return "".join([*pieces, text[at:]])
+        """Put placeholders in; what only now stands apart from its neighbour is found too."""
+        for _ in range(_ROUNDS):
+            pieces: list[str] = []
+            at = 0
+            for start, end, kind in found:
+                pieces += (text[at:start], self._placeholder(kind, text[start:end], actions[kind]))
+                at = end
+            text = "".join([*pieces, text[at:]])
+            found = self.find(text, with_engines=False)
+            if not found:
+                break
+        return text
 
     def _placeholder(self, kind: str, value: str, action: Action) -> str:
         if action == "drop":
             return ""
         if action == "mask":
             return f"[redacted:{kind}]"
-        plain = re.sub(r"[\s().-]", "", value.translate(_WIDE)).lower()
-        data = plain.encode("utf-8", "surrogatepass")
+        data = _normal(kind, value).encode("utf-8", "surrogatepass")
         return f"[{kind}:{hashlib.blake2b(data, key=self._key, digest_size=8).hexdigest()}]"
 
     def _nothing(self, text: str) -> str:
         """Say what a body was of which nothing was left."""
-        return f"[redacted:{self._found(text)[0].kind}]"
+        return f"[redacted:{self.find(text)[0].kind}]"
 
 
 class _Dropped:
@@ -199,14 +270,38 @@ class _Dropped:
 _DROPPED: Final = _Dropped()
 
 
-def _signs(rules: Sequence[Rule], *, in_runs: bool) -> list[tuple[str, list[int]]]:
-    """List the hints, each with the places of its rules; numbers have a sign of their own."""
-    signs: dict[str, list[int]] = {}
-    for place, rule in enumerate(rules):
-        for hint in rule.hints:
-            if hint != NUMBER and bool(rule.run) == in_runs:
-                signs.setdefault(hint, []).append(place)
+def _gated(rules: Sequence[Rule]) -> list[tuple[bytes, list[_Sign]]]:
+    """List what rules need, each with their hints."""
+    needed = dict.fromkeys(rule.needs for rule in rules if not rule.in_run)
+    numbered = list(enumerate(rules))
+    return [
+        (need.encode(), _signs((n, r) for n, r in numbered if r.needs == need and not r.in_run))
+        for need in needed
+    ]
+
+
+def _beginnings(rules: Sequence[Rule]) -> dict[bytes, list[_Sign]]:
+    """List the hints that begin a run, by their first two characters."""
+    begun: dict[bytes, list[_Sign]] = {}
+    for hint, places in _signs((n, rule) for n, rule in enumerate(rules) if rule.in_run):
+        begun.setdefault(hint[:2], []).append((hint, places))
+    return begun
+
+
+def _signs(rules: Iterable[tuple[int, Rule]]) -> list[_Sign]:
+    """List the hints of rules, each with the places of its rules."""
+    signs: dict[bytes, list[int]] = {}
+    for place, rule in rules:
+        for hint in filter(str.isascii, rule.hints):
+            signs.setdefault(hint.encode(), []).append(place)
     return list(signs.items())
+
+
+def _normal(kind: str, value: str) -> str:
+    """Write a value as all of its spellings are, so that they have one digest."""
+    if kind in _NUMBERS:
+        return re.sub(r"[\s().-]", "", value.translate(_WIDE)).lower()
+    return value.lower() if kind == "email" else value
 
 
 def _snake(name: str) -> str:
@@ -214,11 +309,20 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
-def _apart(found: Sequence[Found], actions: Mapping[str, Action]) -> list[Found]:
-    """Order what is acted on; of two that overlap the first found stays, grown over the other."""
+def _apart(
+    text: str, found: Sequence[tuple[int, Found]], actions: Mapping[str, Action]
+) -> list[Found]:
+    """Order what is acted on.
+
+    Of two that overlap, that of the earlier rule stays, and grows over the other. What begins
+    inside a placeholder was redacted before.
+    """
+    done = [m.span() for m in _PLACEHOLDER.finditer(text)] if "[" in text else []
     kept: list[Found] = []
-    for _, each in sorted(enumerate(found), key=lambda numbered: (numbered[1].start, numbered[0])):
+    for _, each in sorted(found, key=lambda ranked: (ranked[1].start, ranked[0])):
         if actions.get(each.kind, "keep") == "keep" or each.start >= each.end:
+            continue
+        if any(start <= each.start < end for start, end in done):
             continue
         if kept and each.start < kept[-1].end:
             kept[-1] = kept[-1]._replace(end=max(kept[-1].end, each.end))

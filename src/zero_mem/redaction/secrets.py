@@ -8,160 +8,207 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from zero_mem.redaction.checks import is_card, is_mixed, is_secret_value
-from zero_mem.redaction.rules import NUMBER, Rule
+from zero_mem.redaction.checks import (
+    is_card,
+    is_key,
+    is_mixed,
+    is_private_key,
+    is_secret_value,
+    is_strong,
+)
+from zero_mem.redaction.passwords import PASSWORDS
+from zero_mem.redaction.rules import Rule
 
-_RUN: Final = 15
 _START: Final = r"(?<![A-Za-z0-9_-])"
 _END: Final = r"(?![A-Za-z0-9])"
 
+# Keys that say whose they are
+
 
 def _key(kind: str, pattern: str, *hints: str) -> Rule:
-    return Rule(kind=kind, pattern=re.compile(_START + pattern + _END), hints=hints, run=_RUN)
+    compiled = re.compile(_START + pattern + _END)
+    return Rule(kind=kind, pattern=compiled, hints=hints, in_run=True, check=is_key)
 
 
-_NAMED: Final = (
-    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|api[ _-]?key|access[ _-]?key|account[ _-]?key"
-    r"|private[ _-]?key|auth[ _-]?key|signing[ _-]?key|token|credentials?)"
+_SERVICES: Final = {
+    "age-secret-key-": r"AGE-SECRET-KEY-1[A-Z0-9]{50,}",
+    "bce-v0/": r"bce-v3/ALTAK-[A-Za-z0-9]{16,}/[a-f0-9]{32,}",
+    "aklt": r"AKLT[A-Za-z0-9_=-]{24,}",
+    "dapi": r"dapi[a-f0-9]{32}(?:-\d)?",
+    "dp.pt.": r"dp\.pt\.[A-Za-z0-9]{40,}",
+    "dp.st.": r"dp\.st\.[a-z0-9._-]{40,}",
+    "eaaa": r"EAAA[A-Za-z0-9_-]{50,}",
+    "figd_": r"figd_[A-Za-z0-9_-]{36,}",
+    "fw_": r"fw_[A-Za-z0-9]{22,}",
+    "glc_": r"glc_[A-Za-z0-9+/]{32,}=*",
+    "glsa_": r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}",
+    "hrku-": r"HRKU-[A-Za-z0-9_-]{36,}",
+    "hvb.": r"hvb\.[A-Za-z0-9_-]{60,}",
+    "hvs.": r"hvs\.[A-Za-z0-9_-]{24,}",
+    "key-": r"key-[a-f0-9]{32}",
+    "lin_api_": r"lin_api_[A-Za-z0-9]{32,}",
+    "lsv0_": r"lsv2_(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}",
+    "nrak-": r"NRAK-[A-Z0-9]{27}",
+    "ntn_": r"ntn_[A-Za-z0-9]{40,}",
+    "pcsk_": r"pcsk_[A-Za-z0-9_]{50,}",
+    "phc_": r"phc_[A-Za-z0-9]{40,}",
+    "pmak-": r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}",
+    "pscale_": r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,}",
+    "sbp_": r"sbp_[a-f0-9]{40}",
+    "secret_": r"secret_[A-Za-z0-9]{43}",
+    "shp": r"shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}",
+    "sntrys_": r"sntrys_[A-Za-z0-9+/=_-]{40,}",
+    "sq0": r"sq0(?:atp|csp)-[A-Za-z0-9_-]{22,}",
+    "tvly-": r"tvly-(?:[a-z]+-)?[A-Za-z0-9_-]{20,}",
+}
+"""Keys of further services, by how they begin."""
+
+_KEYS: Final = (
+    _key("anthropic_key", r"sk-ant-[A-Za-z0-9_-]{16,}", "sk-ant-"),
+    _key("openai_key", r"sk-(?!ant-)(?:[a-z]+-)?[A-Za-z0-9_-]{20,}", "sk-"),
+    _key("aws_key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}", "akia", "asia", "abia", "acca"),
+    _key("github_token", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _key("github_token", r"github_pat_[A-Za-z0-9_]{22,}", "github_pat_"),
+    _key("gitlab_token", r"gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[A-Za-z0-9_.-]{20,}", "gl"),
+    _key("slack_token", r"xox[abceoprs]-[A-Za-z0-9.-]{12,}", "xox"),
+    _key("slack_token", r"xapp-[A-Za-z0-9-]{12,}", "xapp-"),
+    _key("stripe_key", r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}", "sk_", "rk_", "pk_"),
+    _key("stripe_key", r"whsec_[A-Za-z0-9+/]{24,}=*", "whsec_"),
+    _key("google_key", r"AIza[A-Za-z0-9_-]{35}", "aiza"),
+    _key("google_key", r"ya29\.[A-Za-z0-9_-]{20,}", "ya00."),
+    _key("google_key", r"GOCSPX-[A-Za-z0-9_-]{20,}", "gocspx-"),
+    _key("huggingface_token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
+    _key("package_token", r"npm_[A-Za-z0-9]{36}", "npm_"),
+    _key("package_token", r"pypi-[A-Za-z0-9_-]{50,}", "pypi-"),
+    _key("package_token", r"dckr_[op]at_[A-Za-z0-9_-]{20,}", "dckr_"),
+    _key("sendgrid_key", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
+    _key("twilio_key", r"SK[0-9a-f]{32}", "sk"),
+    _key("digitalocean_token", r"do[opr]_v1_[a-f0-9]{64}", "doo_v", "dop_v", "dor_v"),
+    _key("model_key", r"(?:gsk|r8)_[A-Za-z0-9]{32,}", "gsk_", "r0_"),
+    _key("model_key", r"(?:xai|pplx|nvapi)-[A-Za-z0-9_-]{32,}", "xai-", "pplx-", "nvapi-"),
+    _key("alibaba_key", r"LTAI[A-Za-z0-9]{12,26}", "ltai"),
+    _key("tencent_key", r"AKID[A-Za-z0-9]{32}", "akid"),
+    _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"),
+    *(_key("service_key", pattern, hint) for hint, pattern in _SERVICES.items()),
+    # The secret that stands beside an AWS key.
+    Rule(
+        kind="aws_key",
+        pattern=re.compile(
+            r"(?:AKIA|ASIA)[A-Z2-7]{16}(?![A-Z0-9]).{1,60}?(?<![A-Za-z0-9+/])"
+            r"(?P<value>[A-Za-z0-9+/]{40})(?![A-Za-z0-9+/=])",
+            re.DOTALL,
+        ),
+        hints=("akia", "asia"),
+        in_run=True,
+        check=is_strong,
+    ),
+    Rule(
+        kind="telegram_token",
+        pattern=re.compile(r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{33}" + _END),
+        hints=("0:aa",),
+        needs="0000",
+        before=10,
+    ),
 )
 
-SECRETS: Final[tuple[Rule, ...]] = (
+# What stands where secrets stand
+
+_PLACES: Final = (
     Rule(
         kind="private_key",
         pattern=re.compile(
             r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:.*?-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----|.*)",
-            re.DOTALL,
+            # Whole, in lines or in one; or what is left of one that was cut or quoted in code.
+            r"(?:[A-Za-z0-9+/=\s\\:;,._()@<>-]{0,20000}?"
+            r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+            r"|(?:[\s\\nr\"'+|>]*[A-Za-z0-9+/=]{20,})+)"
         ),
         hints=("-----begin ",),
+        check=is_private_key,
     ),
-    _key("anthropic_key", r"sk-ant-[A-Za-z0-9_-]{16,}", "sk-ant-"),
-    _key("openai_key", r"sk-(?!ant-)(?:[a-z]+-)?[A-Za-z0-9_-]{20,}", "sk-"),
-    _key("aws_key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}", "akia", "asia", "abia", "acca"),
-    _key(
-        "github_token",
-        r"(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})",
-        *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    ),
-    _key(
-        "gitlab_token",
-        r"gl(?:pat|dt|rt|cbt|ptt|ft)-[A-Za-z0-9_-]{20,}",
-        "glpat-",
-        "gldt-",
-        "glrt-",
-        "glcbt-",
-        "glptt-",
-        "glft-",
-    ),
-    _key("slack_token", r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}", "xox", "xapp-"),
     Rule(
         kind="slack_webhook",
-        pattern=re.compile(r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
-        hints=("hooks.slack.com",),
-        run=_RUN,
+        pattern=re.compile(
+            r"(?i)hooks\.slack\.com/(?:services|workflows)/(?P<value>[A-Za-z0-9/_-]{20,})"
+        ),
+        hints=("hooks.slack.com/",),
+        in_run=True,
     ),
-    _key(
-        "stripe_key",
-        r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{24,}",
-        "_live_",
-        "_test_",
-        "whsec_",
+    Rule(
+        kind="signed_url",
+        pattern=re.compile(r"(?i)(?<=[?&;])sig=(?P<value>[A-Za-z0-9%+/_-]{20,}=*)"),
+        hints=("sig=",),
+        in_run=True,
+        check=is_mixed,
     ),
-    _key(
-        "google_key",
-        r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}",
-        "aiza",
-        "ya29.",
-        "gocspx-",
+    Rule(
+        kind="signed_url",
+        pattern=re.compile(r"(?i)x-(?:amz|goog)-signature=(?P<value>[a-f0-9]{40,})"),
+        hints=("x-amz-s", "x-goog-s"),
+        in_run=True,
     ),
-    _key("huggingface_token", r"hf_[A-Za-z0-9]{30,}", "hf_"),
-    _key(
-        "package_token",
-        r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{50,}|dckr_pat_[A-Za-z0-9_-]{20,}",
-        "npm_",
-        "pypi-",
-        "dckr_pat_",
+    Rule(
+        kind="bearer_token",
+        pattern=re.compile(r"(?i)(?<![a-z0-9])bearer[ \t]+(?P<value>[a-z0-9._~+/-]{16,}=*)"),
+        hints=("bearer",),
+        needs="0",
+        check=is_mixed,
     ),
-    _key("sendgrid_key", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", "sg."),
-    _key("twilio_key", r"SK[0-9a-f]{32}", "sk"),
-    _key("digitalocean_token", r"do[opr]_v1_[a-f0-9]{64}", "_v1_"),
-    _key(
-        "groq_key",
-        r"(?:gsk|xai|pplx|r8|nvapi)[_-][A-Za-z0-9_-]{32,}",
-        "gsk_",
-        "xai-",
-        "pplx-",
-        "r8_",
-        "nvapi-",
-    ),
-    _key("telegram_token", r"\d{8,10}:AA[A-Za-z0-9_-]{33}", ":aa"),
-    _key("alibaba_key", r"LTAI[A-Za-z0-9]{12,26}", "ltai"),
-    _key("tencent_key", r"AKID[A-Za-z0-9]{32}", "akid"),
-    _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"),
     Rule(
         kind="bearer_token",
         pattern=re.compile(
-            r"(?i)\b(?:bearer|basic|token)[ \t]+(?P<value>[A-Za-z0-9._~+/-]{16,}=*)"
+            r"(?i)(?<![a-z0-9])(?:basic|token)[ \t]+(?P<value>[a-z0-9._~+/-]{16,}=*)"
         ),
-        hints=("bearer", "basic", "token"),
-        run=_RUN,
+        hints=("basic", "token"),
+        needs="0",
+        check=is_strong,
+    ),
+    Rule(
+        kind="cookie",
+        pattern=re.compile(
+            r"(?i)cookie[\"']?: ?[\"']?(?P<value>[\w.-]+=[^\s;,\"']{12,}[^\r\n\"']*)"
+        ),
+        hints=("cookie",),
+        needs="0",
         check=is_mixed,
     ),
     Rule(
         kind="url_password",
-        pattern=re.compile(r"(?i)\b[a-z][a-z0-9+.-]*://[^\s:/@?#]*:(?P<value>[^\s/@]{3,})@"),
+        pattern=re.compile(r"://[^\s:/@?#\"']*:(?P<value>[^\s/@\"']{3,})@"),
         hints=("://",),
+        needs="@",
         check=is_secret_value,
-    ),
-    Rule(
-        kind="password",
-        pattern=re.compile(
-            rf"(?i)(?<![a-z]){_NAMED}[\"'`]?[ \t]*(?:=>|:=|==?|:)[ \t]*"
-            r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;{}<>|&，。；]{4,})"
-        ),
-        hints=("pass", "pwd", "secret", "key", "token", "credential"),
-        check=is_mixed,
-    ),
-    Rule(
-        kind="password",
-        pattern=re.compile(
-            r"(?i)(?<![a-z])(?:pass(?:word|wd|phrase)|pwd|secret)"
-            r"(?:[\"'`]?[ \t]*(?:=>|:=|==?)[ \t]*[\"'`]?|[\"'`]?[ \t]*:[ \t]*[\"'`])"
-            r"(?P<value>[^\s\"'`,;{}<>|&()，。；]{6,})"
-        ),
-        hints=("pass", "pwd", "secret"),
-        check=is_secret_value,
-    ),
-    Rule(
-        kind="password",
-        pattern=re.compile(
-            rf"(?i)(?<![a-z]){_NAMED}[ \t]+(?:for [^\s]{{1,40}} )?(?:is|was|to|are)[ \t:]+"
-            r"[\"'`]?(?P<value>[^\s\"'`,;{}<>|，。；]{6,}?)(?=[\"'`,;.!?]*(?:\s|$))"
-        ),
-        hints=("pass", "pwd", "secret", "key", "token", "credential"),
-        check=is_mixed,
-    ),
-    Rule(
-        kind="password",
-        pattern=re.compile(
-            r"(?:密码|口令|密钥|秘钥|令牌|通行码|密匙)[ \t]*"
-            r"(?:是|为|改成|设为|设置为|[:：=])+[ \t]*"
-            r"[\"'“‘「]?(?P<value>[!-~]{4,}?)(?=[\"'”’」，。；、,;.]|[^!-~]|$)"
-        ),
-        hints=("密码", "口令", "密钥", "秘钥", "令牌", "通行码", "密匙"),
-        check=is_secret_value,
-    ),
-    Rule(
-        kind="card",
-        pattern=re.compile(r"(?<![\w.#/-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)"),
-        hints=(NUMBER,),
-        check=is_card,
     ),
 )
 
-SECRET_NAME: Final = re.compile(
-    r"(?i)(?:.*[_\-. ])?(?:pass(?:word|wd|phrase|code)|pwd|secret|(?:api|access|account|private"
-    r"|auth|signing|encryption)[_-]?key|(?:secret|client)[_-]?(?:access[_-]?)?(?:key|secret)"
-    r"|(?:auth|access|refresh|bearer|id|session|api|bot)?[_-]?token|authorization|credentials?)"
+_NOT_A_CARD: Final = "".join(
+    rf"(?<!{name}{end})"
+    for name, ends in {
+        "order": (" ", " #", ": ", " number ", " number: ", " no ", " no. ", " id ", " id: "),
+        "tracking": (" ", ": ", " number ", " number: ", " no. ", " id ", " id: "),
+        "invoice": (" ", " #", ": ", " number ", " number: ", " no. "),
+        "单号": ("", " ", "：", ":", ": ", "是", "为"),
+        "编号": ("", " ", "：", ":", ": ", "是", "为"),
+    }.items()
+    for end in ends
 )
-"""Names of JSON fields whose value is a secret, whatever it looks like."""
+
+
+def _card(groups: str) -> Rule:
+    pattern = rf"(?i)(?<![\w.#/+-])(?<!\d[ ]){_NOT_A_CARD}(?:{groups})(?![\w-]|\.\d|[ ]\d{{4}})"
+    return Rule(
+        kind="card",
+        pattern=re.compile(pattern, re.ASCII),
+        needs="0000",
+        hints=("0000000000000", "0000 0000", "0000-0000", "000000 0000000"),
+        check=is_card,
+    )
+
+
+# What follows a card's number may be its last group, its expiry or its security code.
+_CARDS: Final = (
+    _card(r"\d{13,19}|\d{4}(?:[ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5}|\d{6}[ -]\d{13}"),
+    _card(r"\d{4}(?:[ -]\d{4}){3}[ -]\d{1,3}"),
+)
+
+SECRETS: Final[tuple[Rule, ...]] = (*_PLACES[:1], *_KEYS, *_PLACES[1:], *PASSWORDS, *_CARDS)

@@ -9,10 +9,10 @@ action; the kind of a rule of your own has a mapping with a pattern:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zero_mem.errors import InvalidInput
 from zero_mem.redaction.engine import Engine
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from zero_mem.redaction.redactor import Redactor
 
 Settings: TypeAlias = Mapping[str, "str | Mapping[str, str]"]
+Changes: TypeAlias = Mapping[str, "str | Mapping[str, str] | None"]
+
+_Where: TypeAlias = "Mapping[str, Any] | None"
 
 NAMES: Final = ("key", "task", "session", "speaker")
 """Fields that tell records apart: a digest stands there where others have a mask."""
@@ -44,10 +47,13 @@ class Redaction:
     engines: tuple[Engine, ...] = ()
 
     def __post_init__(self) -> None:
+        kinds = {kind for engine in self.engines for kind in engine.kinds}
+        if kinds:
+            check(dict.fromkeys(kinds, "mask"), kinds)
         if self.settings:
-            check(self.settings)
+            check(self.settings, kinds)
         if len(self.key) > _LONGEST_KEY:
-            raise InvalidInput(f"a redaction key has at most {_LONGEST_KEY}")
+            raise InvalidInput(f"a redaction key has at most {_LONGEST_KEY} bytes")
 
 
 class Redactors:
@@ -63,6 +69,25 @@ class Redactors:
         if made is None:
             made = self._made[namespace] = self._make(namespace)
         return made
+
+    def asked(self, settings: str, query: str, where: _Where) -> tuple[str, _Where]:
+        """Give a query and a filter as what they name is stored in a namespace.
+
+        Args:
+            settings: All settings of the namespace.
+            query: What is searched for; "" for nothing.
+            where: A filter that was checked.
+        """
+        redactor = self.of(of_namespace(settings))
+        return redactor.asked(query), redactor.asked_where(where) if where else where
+
+    def in_force(self, namespace: str) -> dict[str, Any]:
+        """Give the settings that hold, the namespace's before the store's."""
+        from zero_mem.redaction.making import DEFAULTS
+
+        engines = {kind: "mask" for engine in self._redaction.engines for kind in engine.kinds}
+        own = json.loads(namespace) if namespace else {}
+        return {**DEFAULTS, **engines, **self._redaction.settings, **own}
 
     def _make(self, namespace: str) -> Redactor:
         from zero_mem.redaction.making import redactor
@@ -82,23 +107,37 @@ def of_namespace(settings: str) -> str:
     return ""
 
 
-def configured(settings: str, changes: Settings) -> str:
-    """Give a namespace's settings with `redact` settings added or changed.
+def configured(settings: str, changes: Changes | None, known: Collection[str]) -> str:
+    """Give a namespace's settings with `redact` settings added, changed or, with None, removed.
+
+    Args:
+        settings: The namespace's, as they are.
+        changes: By kind or group; None removes them all.
+        known: Kinds that the store has beside those built in.
 
     Raises:
         InvalidInput: A setting names no kind, no action, or no pattern.
     """
-    check(changes)
     rules = json.loads(settings) if settings else []
     general = next((r for r in rules if r["form"] is None and r["kind"] is None), None)
     if general is None:
         general = {"form": None, "kind": None, "set": {}}
         rules.insert(0, general)
-    general["redact"] = {**general.get("redact", {}), **changes}
+    before = general.pop("redact", {})
+    if changes is not None:
+        merged = {**before, **_mapping(changes)}
+        general["redact"] = {name: value for name, value in merged.items() if value is not None}
+        check(general["redact"], {*known, *before})
     return json.dumps(rules, sort_keys=True)
 
 
-def check(settings: object) -> None:
+def _mapping(changes: object) -> Mapping[str, Any]:
+    if not isinstance(changes, Mapping):
+        raise InvalidInput('redact is a mapping, such as {"personal": "mask"}')
+    return changes
+
+
+def check(settings: object, known: Collection[str] = ()) -> None:
     """Refuse settings that name no kind, no action, or no pattern.
 
     Raises:
@@ -107,4 +146,4 @@ def check(settings: object) -> None:
     # Compiling the rules would take most of an import's time.
     from zero_mem.redaction.making import check_settings
 
-    check_settings(settings)
+    check_settings(settings, known)

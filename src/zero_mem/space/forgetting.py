@@ -77,10 +77,13 @@ class Forgetting(View):
         """
         name, ending = check_name(event, "event"), check_ending(action)
         wanted = check_metadata(match or {})
-        return self._sweep(
-            lambda plan: sweep.raise_event(plan, name, plan.redactor.asked_where(wanted), ending),
-            dry_run,
-        )
+
+        def run(plan: Plan) -> list[Swept]:
+            redactor = plan.redactor
+            values = redactor.asked_where(wanted, "metadata")
+            return sweep.raise_event(plan, redactor.name(name), values, ending)
+
+        return self._sweep(run, dry_run)
 
     def expire(self, *, action: Ending = "expire", dry_run: bool = False) -> SweepReport:
         """Sweep this namespace: what is past its time, its task's lease or its retention."""

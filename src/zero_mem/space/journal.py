@@ -59,7 +59,13 @@ class Journal(View):
         with self._reading() as (transaction, row, _):
             records = history.records_at(transaction, row, at) if row else {}
             settings = row.settings if row else ""
-        return Past(records, at, settings=settings, tokenizer=self._memory.tokenizer)
+        return Past(
+            records,
+            at,
+            settings=settings,
+            tokenizer=self._memory.tokenizer,
+            redactors=self._memory.redactors,
+        )
 
     def rollback(
         self,

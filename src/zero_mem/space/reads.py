@@ -180,7 +180,8 @@ class Reads(View):
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         most = config.items if limit is None else check_count(limit, "limit")
-        live = (check_text(session or "", "session"), check_text(speaker or "", "speaker"))
+        given = (check_text(session or "", "session"), check_text(speaker or "", "speaker"))
+        live = [self._redactor().name(name) for name in given]
         self._memory.flush()
         dense = self._memory.dense if config.dense else None
         near = dense.look_up(self._path, text) if dense else None

@@ -43,22 +43,31 @@ class Settings(View):
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
                 max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
-                also redact, such as {"personal": "mask"}; see `redaction.settings`.
+                also max_bytes, and redact, such as {"personal": "mask"}; see docs/redaction.md.
 
         Returns:
             The limits that now hold there.
         """
+        redacts = "redact" in settings
         redact = settings.pop("redact", None)
-        if redact is not None and (form, kind) != (None, None):
+        if redacts and (form, kind) != (None, None):
             raise InvalidInput("redact is set for a whole namespace, not for a form or kind")
         with self._write_after_queue() as plan:
             row = plan.row
-            if redact is not None:
-                row.settings = redaction.configured(row.settings, redact)
-            if settings or redact is None:
+            if redacts:
+                row.settings = self._redact(row.settings, redact)
+            if settings or not redacts:
                 row.settings = configured(row.settings, settings, form=form, kind=kind)
             plan.transaction.store_namespace(row)
             return limits_for(row.settings, form or "semantic", kind or "")
+
+    def _redact(self, settings: str, changes: Mapping[str, Any] | None) -> str:
+        known = self._memory.redactors.in_force("")
+        return redaction.configured(settings, changes, known)
+
+    def redaction(self) -> dict[str, Any]:
+        """Read what is redacted here and how, as `redact` in `configure` takes it."""
+        return self._memory.redactors.in_force(redaction.of_namespace(self.settings()))
 
     def settings(self) -> str:
         """Read the settings as `limits_for` takes them."""

@@ -57,12 +57,14 @@ class View:
                     now=self._memory.now(),
                     actor=self._actor,
                     redactors=self._memory.redactors,
+                    sizes=self._memory.sizes,
                 )
                 yield plan
                 plan.flush()
         except ZeroMemError as error:
             self._memory.metrics.failed(error)
             raise
+        plan.keep_size()
         self._memory.metrics.wrote(plan.written, begun)
 
     @contextmanager

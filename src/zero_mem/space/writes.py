@@ -11,6 +11,7 @@ from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
 from zero_mem.operations.idempotency import expected_id
 from zero_mem.operations.plan import Plan
+from zero_mem.operations.redacted import redacted_save
 from zero_mem.operations.requests import (
     SaveRequest,
     UpdateRequest,
@@ -133,6 +134,9 @@ class Writes(View):
             return row is not None and bool(transaction.by_ids(row, [memory_id]))
 
     def _queue(self, request: SaveRequest) -> MemoryReceipt:
+        if (request.key, request.memory_id) != (None, None):
+            # The receipt names them before the write is applied.
+            request = redacted_save(request, self._redactor())
         accepted = self._memory.queued.accept(self, request)
         return MemoryReceipt(
             memory_id=accepted,
@@ -382,7 +386,8 @@ def _save_chunk(
 def _save_one(plan: Plan, request: SaveRequest) -> MemoryReceipt:
     receipt = plan.save(request)
     if request.task is not None:
-        renew_task(plan.transaction, plan.row, request.task, plan.now)
+        task = plan.redactor.name(request.task)
+        renew_task(plan.transaction, plan.row, task, plan.now)
     return receipt
 
 

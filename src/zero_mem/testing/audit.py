@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from zero_mem.index.document import index_terms
 from zero_mem.storage.base import JournalEntry, NamespaceRow, Storage, Stored, Transaction
-from zero_mem.types import MemoryRecord
+from zero_mem.types import MemoryRecord, Path
 
 
-def faults(storage: Storage) -> list[str]:
-    """Name what in a store contradicts itself; an empty list is a sound store.
+def faults(storage: Storage, prefix: Path = ()) -> list[str]:
+    """Name what in a store (at and below a path) contradicts itself; a sound store has nothing.
 
     Journal, records and index are read by the store's own primitives, and the index is
     compared with one made anew of the active records.
@@ -20,7 +20,7 @@ def faults(storage: Storage) -> list[str]:
     with storage.transaction() as transaction:
         return [
             f"{'/'.join(row.path)}: {fault}"
-            for row in transaction.namespaces(())
+            for row in transaction.namespaces(prefix)
             for fault in _namespace_faults(transaction, row)
         ]
 

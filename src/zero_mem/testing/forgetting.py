@@ -260,6 +260,41 @@ class LimitConformance(StoreFixtures):
         assert space.count({"state": "archived"}) == 0
 
     @pytest.mark.req("limits:overflow")
+    def test_a_cap_on_bytes_archives_the_least_used(self, memory: Memory) -> None:
+        """The bodies of a namespace stay under its cap, whatever is saved or grows."""
+        space = memory.namespace("a")
+        space.configure(max_bytes=100)
+        for name in ("one", "two", "three"):
+            space.save("x" * 30, memory_id=name)
+        space.recall_for_prompt(["one"])
+        space.update("one", "y" * 35)
+        space.save("z" * 40, memory_id="four")
+        assert {r.memory_id for r in space.list()} == {"one", "four"}
+        assert space.get("two").state == "archived"
+        space.update("one", "é" * 30)
+        assert {r.memory_id for r in space.list()} == {"one", "four"}
+        with pytest.raises(LimitReached, match="max_bytes"):
+            space.save("w" * 101)
+        with pytest.raises(LimitReached, match="max_bytes"):
+            space.update("four", "w" * 101)
+        assert space.get("four").content == "z" * 40
+
+    @pytest.mark.req("limits:overflow")
+    def test_a_cap_on_bytes_can_refuse(self, memory: Memory) -> None:
+        """What is over the cap is not stored, and what is there stays."""
+        space = memory.namespace("a")
+        space.configure(max_bytes=50, overflow="refuse")
+        space.save_many([{"content": "x" * 20}, {"content": "y" * 20}])
+        with pytest.raises(LimitReached, match="max_bytes"):
+            space.save_many([{"content": "z" * 5}, {"content": "z" * 20}])
+        assert space.count() == 2
+        space.delete("1")
+        space.save("z" * 30)
+        memory.namespace("b").save("w" * 500)
+        with pytest.raises(InvalidInput, match="whole namespace"):
+            space.configure(kind="n", max_bytes=5)
+
+    @pytest.mark.req("limits:overflow")
     def test_a_cap_can_refuse(self, space: Namespace) -> None:
         """Then nothing changes, also when a record is to come back."""
         space.configure(kind="n", max_memory_items=1, overflow="refuse")

@@ -133,6 +133,13 @@ class SaveConformance(StoreFixtures):
             memory.namespace("acme", "new").save(body)
         assert memory.stats().namespaces == 0
 
+    @pytest.mark.req("record:body")
+    def test_json_joins_surrogates_that_stand_as_a_pair(self, memory: Memory) -> None:
+        """In JSON a pair is the character it names, so that every store gives the same back."""
+        space = memory.namespace("a")
+        space.save(Json({"\ud83d\ude00": ["\ud83d\ude00", "\ud83d", "x\ude00"]}), memory_id="x")
+        assert space.get("x").content == Json({"\U0001f600": ["\U0001f600", "\ud83d", "x\ude00"]})
+
     @pytest.mark.req("handle:grammar", "pkg:errors")
     @pytest.mark.parametrize(
         "options",

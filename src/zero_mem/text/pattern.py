@@ -30,6 +30,9 @@ _ESCAPE = re.compile(
     r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[^1-9A-Za-z]|[abdDfnrsStvwW]|[AZbB])"
 )
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+# An unfinished class too: `re` warns of it before it says so.
+_CLASS_OR_ESCAPE = re.compile(rf"\\.|{_CLASS.pattern}?", re.DOTALL)
+_SET_OPERATOR = re.compile(r"\\.|(?P<first>[-&|~])(?P<second>(?P=first))|\[", re.DOTALL)
 _COUNTS = re.compile(r"\{(?:(\d{1,4})(,(\d{0,4}))?|,(\d{1,4}))\}")
 
 
@@ -229,12 +232,26 @@ def _emit_repeat(node: _Repeat, program: list[_Step]) -> None:
         program[fork] = _Jump((fork + 1, len(program)))
 
 
+def _plain_class(found: re.Match[str]) -> str:
+    """Escape in a class what a later `re` may take for an operation on sets, and warns of today."""
+    text = found[0]
+    if not text.startswith("["):
+        return text
+    return "[" + _SET_OPERATOR.sub(_escaped, text[1:])
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if found["second"] is not None:
+        return f"{found['first']}\\{found['second']}"
+    return "\\[" if found[0] == "[" else found[0]
+
+
 class _Parser:
     """Reads a pattern from left to right; single characters keep `re`'s own meaning."""
 
     def __init__(self, pattern: str) -> None:
         self._flags = re.IGNORECASE if pattern.startswith("(?i)") else re.NOFLAG
-        self._pattern = pattern
+        self._pattern = _CLASS_OR_ESCAPE.sub(_plain_class, pattern)
         self._at = 4 if self._flags else 0
         self._depth = 0
 

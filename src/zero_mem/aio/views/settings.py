@@ -25,12 +25,16 @@ class AsyncSettings(Calls[Namespace]):
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
                 max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
-                also redact, such as {"personal": "mask"}; see `redaction.settings`.
+                also max_bytes, and redact, such as {"personal": "mask"}; see docs/redaction.md.
 
         Returns:
             The limits that now hold there.
         """
         return await self._call(lambda twin: twin.configure(form=form, kind=kind, **settings))
+
+    async def redaction(self) -> dict[str, Any]:
+        """Read what is redacted here and how, as `redact` in `configure` takes it."""
+        return await self._call(lambda twin: twin.redaction())
 
     async def settings(self) -> str:
         """Read the settings as `limits_for` takes them."""

@@ -24,12 +24,17 @@ class RemoteSettings(Calls):
             kind: Only for this kind.
             settings: max_memory_items, retention_days, compaction_threshold, dedupe_key,
                 max_recall_items, overflow, visibility; see `Limits`. For the whole namespace
-                also redact, such as {"personal": "mask"}; see `redaction.settings`.
+                also max_bytes, and redact, such as {"personal": "mask"}; see docs/redaction.md.
 
         Returns:
             The limits that now hold there.
         """
         found: Limits = self._call("configure", form=form, kind=kind, settings=settings)
+        return found
+
+    def redaction(self) -> dict[str, Any]:
+        """Read what is redacted here and how, as `redact` in `configure` takes it."""
+        found: dict[str, Any] = self._call("redaction")
         return found
 
     def settings(self) -> str:

@@ -1,0 +1,1 @@
+"""Labelled samples for `bench/redaction.py`."""

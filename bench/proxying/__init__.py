@@ -1,0 +1,1 @@
+"""What the measurements of the proxy share: requests, and an upstream to send them to."""

@@ -1,0 +1,172 @@
+"""What redaction finds of the secrets and personal data in labelled samples, and what else.
+
+    python bench/redaction.py [--part first|second] [--json out.json] [--markdown out.md]
+
+The rules were tuned on the first half; the second was written afterwards. A marked stretch is
+found if all of it is taken out; what is taken out and touches nothing marked is a false alarm.
+Personal data is masked too. Exits 1 if recall is below 98 % or precision below 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from labelled.samples import PARTS, Marked, Sample, samples
+
+from zero_mem.redaction import Redaction, Redactors
+from zero_mem.redaction.engine import Found
+from zero_mem.redaction.redactor import Redactor
+
+RECALL: Final = 0.98
+PRECISION: Final = 0.95
+TURN: Final = (
+    "I moved the dentist appointment to Thursday at half past three because the car is at the "
+    "garage, could you remind me the evening before? Thanks!"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Counts, by kind: what was marked, how much of it was found, and the false alarms."""
+
+    marked: Counter[str] = field(default_factory=Counter)
+    found: Counter[str] = field(default_factory=Counter)
+    alarms: Counter[str] = field(default_factory=Counter)
+    negatives: Counter[str] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
+    alarmed: list[str] = field(default_factory=list)
+
+    def recall(self, kind: str = "") -> float:
+        """Give the share of what was marked that was found."""
+        found, marked = (c[kind] if kind else c.total() for c in (self.found, self.marked))
+        return found / marked if marked else 1.0
+
+    def precision(self, kind: str = "") -> float:
+        """Give the share of what was taken out that was marked."""
+        found, alarms = (c[kind] if kind else c.total() for c in (self.found, self.alarms))
+        return found / (found + alarms) if found + alarms else 1.0
+
+    def ok(self) -> bool:
+        """Tell whether both bounds are kept."""
+        return self.recall() >= RECALL and self.precision() >= PRECISION
+
+
+def finder() -> Redactor:
+    """Give the redactor that is measured: the defaults, and personal data masked."""
+    return Redactors(Redaction(settings={"personal": "mask"})).of("")
+
+
+def tally(read: Iterable[Sample], redactor: Redactor) -> Tally:
+    """Count what is found in samples."""
+    counted = Tally()
+    for sample in read:
+        found = list(redactor.find(sample.text))
+        counted.negatives["samples"] += not sample.marked
+        for each in sample.marked:
+            counted.marked[each.kind] += 1
+            if _is_covered(each, found):
+                counted.found[each.kind] += 1
+            else:
+                counted.missed.append(_shown(sample.text, each))
+        for alarm in found:
+            if not any(alarm.start < each.end and each.start < alarm.end for each in sample.marked):
+                counted.alarms[alarm.kind] += 1
+                counted.alarmed.append(_shown(sample.text, alarm))
+    return counted
+
+
+def _is_covered(each: Marked, found: Sequence[Found]) -> bool:
+    return any(one.start <= each.start and each.end <= one.end for one in found)
+
+
+def _shown(text: str, each: Marked | Found) -> str:
+    """Show a place: the first characters of a secret are enough to find the sample."""
+    before = text[max(0, each.start - 40) : each.start]
+    value = text[each.start : each.end]
+    shown = value if len(value) <= 12 else f"{value[:8]}…"
+    return f"{each.kind}: {before}⟦{shown}⟧{text[each.end : each.end + 20]}".replace("\n", "\\n")
+
+
+def microseconds(redactor: Redactor, text: str, *, rounds: int = 2000) -> float:
+    """Measure the processor time that a text without secrets costs, the best of ten."""
+    best = float("inf")
+    for _ in range(10):
+        begun = time.process_time()
+        for _ in range(rounds):
+            redactor.text(text)
+        best = min(best, time.process_time() - begun)
+    return best / rounds * 1e6
+
+
+def table(parts: dict[str, Tally]) -> str:
+    """Write the figures of each half, then by kind, as a table in Markdown."""
+    lines = ["| samples | marked | recall | false alarms | precision | hard negatives |"]
+    lines += ["|---|--:|--:|--:|--:|--:|"]
+    for name, counted in parts.items():
+        shares = f"{counted.recall():.1%} | {counted.alarms.total()} | {counted.precision():.1%}"
+        lines.append(
+            f"| {name} | {counted.marked.total()} | {shares} | {counted.negatives['samples']} |"
+        )
+    lines += ["", "| kind | marked | recall | false alarms |", "|---|--:|--:|--:|"]
+    whole = merged(parts.values())
+    for kind in sorted({*whole.marked, *whole.alarms}):
+        counts = f"{whole.marked[kind]} | {whole.recall(kind):.1%} | {whole.alarms[kind]}"
+        lines.append(f"| {kind} | {counts} |")
+    return "\n".join(lines)
+
+
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """Add tallies up."""
+    whole = Tally()
+    for each in tallies:
+        for name in ("marked", "found", "alarms", "negatives"):
+            getattr(whole, name).update(getattr(each, name))
+        whole.missed.extend(each.missed)
+        whole.alarmed.extend(each.alarmed)
+    return whole
+
+
+def report(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
+    """Give all figures as JSON."""
+    return {
+        "python": platform.python_version(),
+        "microseconds": round(cost, 2),
+        "parts": {
+            name: {"recall": each.recall(), "precision": each.precision(), **asdict(each)}
+            for name, each in parts.items()
+        },
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--markdown", type=Path)
+    given = parser.parse_args(arguments)
+    redactor = finder()
+    parts = {name: tally(samples(name), redactor) for name in given.part or PARTS}
+    cost = microseconds(Redactors(Redaction()).of(""), TURN)
+    shown = f"{table(parts)}\n\nA turn of {len(TURN)} characters costs {cost:.1f} µs.\n"
+    whole = merged(parts.values())
+    lists = [*(f"missed {each}" for each in whole.missed)]
+    lists += [f"false alarm {each}" for each in whole.alarmed]
+    print(shown, *lists, sep="\n")
+    if given.json:
+        given.json.write_text(json.dumps(report(parts, cost), indent=1), encoding="utf-8")
+    if given.markdown:
+        given.markdown.write_text(shown, encoding="utf-8")
+    return 0 if whole.ok() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
