@@ -201,6 +201,7 @@ ROUTES: Final = (
     _space("POST", "/v1/duplicates", "duplicates", kind="note"),
     _space("GET", "/v1/limits", "limits", form="semantic", kind="user_pref"),
     _space("GET", "/v1/settings", "settings"),
+    _space("GET", "/v1/redaction", "redaction"),
     _space("POST", "/v1/limits", "configure", kind="draft", settings={"max_memory_items": 100}),
     _space("POST", "/v1/decisions", "decide", scope="host", key="call-1", value="shown"),
     _space(

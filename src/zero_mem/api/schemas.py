@@ -160,6 +160,7 @@ SETTINGS: Final[Schema] = {
     "properties": {
         "max_memory_items": {"type": ["integer", "null"], "minimum": 1},
         "retention_days": {"type": ["number", "null"], "minimum": 0.001, "maximum": 999_999},
+        "max_bytes": {"type": ["integer", "null"], "minimum": 1},
         "compaction_threshold": COUNT,
         "dedupe_key": {"type": ["string", "null"], "pattern": "^(content|metadata[.].+)$"},
         "max_recall_items": COUNT,
