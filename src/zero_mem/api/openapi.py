@@ -160,7 +160,7 @@ def _body(route: Route, texts: Mapping[str, str]) -> dict[str, Any]:
     media: dict[str, Any] = {"schema": schema}
     if route.example:
         media["example"] = dict(route.example)
-    needed = bool(schema.get("required")) or route.call in _RULES
+    needed = bool(schema.get("required")) or route.call in ("rollback", "delete_many")
     return {"required": needed, "content": {"application/json": media}}
 
 
@@ -199,6 +199,12 @@ def _exactly(*names: str) -> Schema:
 
 
 _RULES: Final[Mapping[str, Schema]] = {
+    "configure": {
+        "anyOf": [
+            {"properties": {"settings": {"properties": {"redact": False, "max_bytes": False}}}},
+            {"properties": {"form": False, "kind": False}},
+        ]
+    },
     "rollback": {
         "oneOf": [
             _exactly("operation"),
