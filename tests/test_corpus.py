@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -13,7 +15,7 @@ from zero_mem.recall.arithmetic import Lists
 from zero_mem.recall.configuration import DEFAULT, PAPER
 from zero_mem.recall.corpus import Corpus
 from zero_mem.recall.hierarchy import hierarchy
-from zero_mem.recall.pipeline import HEAD, best, rank
+from zero_mem.recall.pipeline import HEAD, rank
 from zero_mem.recall.profile import read_question
 from zero_mem.text.segment import content_terms
 
@@ -91,17 +93,20 @@ def test_arrays_give_the_scores_of_lists_to_the_last_bit(
     some: list[Unit], cosines: list[float]
 ) -> None:
     pytest.importorskip("numpy", reason="numpy is not installed (the extra `vectors`)")
-    from zero_mem.recall.arrays import Arrays
+    from zero_mem.recall import arrays
 
     held = Corpus([])
     for change in some:
         changed(held, change)
     similarities = dict(enumerate(cosines[: held.count]))
     question = read_question(held, QUESTION)
-    by_lists, by_arrays = (
-        hierarchy(held, question, DEFAULT, similarities, by=by) for by in (Lists(), Arrays())
-    )
-    assert by_lists.scores == by_arrays.scores
+    config = replace(DEFAULT, gate=False)  # threads count, whether they hold together or not
+    by_lists = hierarchy(held, question, config, similarities, by=Lists())
+    for level in (held.windows, held.episodes, held.sessions):
+        level.forget(question.terms)
+    with patch.object(arrays, "FEW", 0):  # the short cuts of large namespaces are taken too
+        by_arrays = hierarchy(held, question, config, similarities, by=arrays.Arrays())
+    assert by_lists.scores == by_arrays.scores.tolist()
     for index in range(held.count):
         for part, value in by_lists.added.items():
             assert value(index) == by_arrays.added[part](index)
@@ -111,7 +116,7 @@ def test_arrays_give_the_scores_of_lists_to_the_last_bit(
 @given(st.lists(st.sampled_from((0.0, 0.1, 0.2, 0.5, 0.7, 1.0)), max_size=80), st.integers(1, 40))
 def test_the_best_are_those_of_sorting_all(scores: list[float], count: int) -> None:
     wanted = sorted(((s, i) for i, s in enumerate(scores) if s > 0), reverse=True)
-    assert best(scores, count, None) == [index for _, index in wanted[:count]]
+    assert Lists().best(scores, count, None) == [index for _, index in wanted[:count]]
 
 
 @pytest.mark.req("recall:dual-view")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import queue
 import threading
 import time
 from collections import OrderedDict
@@ -21,6 +22,10 @@ from zero_mem.storage.base import VectorModel
 REMEMBERED = 4096
 """How many vectors are kept by the hash of their text (6 MB at 384 dimensions)."""
 
+LINGER = 1.0
+"""Seconds that the embedder's thread waits for the next call: to start one takes longer than to
+look a vector up."""
+
 T = TypeVar("T")
 
 
@@ -30,6 +35,7 @@ class _Outcome(Generic[T]):
     def __init__(self) -> None:
         self.results: list[T] = []
         self.error: BaseException | None = None
+        self.ended = threading.Event()
 
     def __enter__(self) -> _Outcome[T]:
         return self
@@ -41,11 +47,46 @@ class _Outcome(Generic[T]):
         trace: TracebackType | None,
     ) -> bool:
         self.error = error
+        self.ended.set()
         return True  # whatever a caller's embedder raises, recall goes on without it
 
 
+class _Thread:
+    """Runs calls one after the other in a thread that is there while it is needed."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._handing_over = threading.Lock()
+
+    def call(self, function: Callable[[], None]) -> None:
+        """Hand a call over; it must not raise."""
+        with self._handing_over:
+            self._calls.put(function)
+            # In a forked process the thread of its parent is dead.
+            if self._thread is None or not self._thread.is_alive():
+                # A daemon, so that an embedder that hangs does not keep the program from ending.
+                self._thread = threading.Thread(
+                    target=self._run, name="zero-mem-embedder", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                function = self._calls.get(timeout=LINGER)
+            except queue.Empty:
+                with self._handing_over:
+                    if self._calls.empty():
+                        self._thread = None
+                        return
+            else:
+                function()
+                del function  # a thread that waits keeps no text
+
+
 class Guard:
-    """Calls an embedder from threads of its own, one at a time, and waits only so long.
+    """Calls an embedder in a thread of its own, one call at a time, and waits only so long.
 
     Args:
         embedder: The caller's.
@@ -57,7 +98,8 @@ class Guard:
         self.patience = patience
         self._embedder = embedder
         self._turn = threading.Lock()
-        self._late: threading.Thread | None = None
+        self._thread = _Thread()
+        self._late: threading.Event | None = None
         self._model: VectorModel | None = None
         self._known: OrderedDict[bytes, Matrix] = OrderedDict()
         self._remembering = threading.Lock()
@@ -139,9 +181,9 @@ class Guard:
             raise self._slow()
         try:
             if self._late is not None:
-                self._late.join(_left(until))
-                if self._late.is_alive():
+                if not self._late.wait(_left(until)):
                     raise self._slow()
+                self._late = None
             return self._in_thread(function, until)
         finally:
             self._turn.release()
@@ -153,12 +195,9 @@ class Guard:
             with outcome:
                 outcome.results.append(function())
 
-        # A daemon, so that an embedder that hangs does not keep the program from ending.
-        thread = threading.Thread(target=run, name="zero-mem-embedder", daemon=True)
-        thread.start()
-        thread.join(_left(until))
-        if thread.is_alive():
-            self._late = thread
+        self._thread.call(run)
+        if not outcome.ended.wait(_left(until)):
+            self._late = outcome.ended
             raise self._slow()
         if outcome.error is not None:
             raise self._failed(outcome.error) from outcome.error

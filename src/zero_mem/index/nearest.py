@@ -151,7 +151,8 @@ class Nearest:
         scores = np.vecdot(self._rows[slots], query)
         positions = self._positions[slots]
         if len(scores) > depth:
-            chosen = np.argpartition(scores, -depth)[-depth:]
+            # In place order, and of equal ones at the end all: what reads them reads on in memory.
+            chosen = scores >= np.partition(scores, -depth)[-depth]
             scores, positions = scores[chosen], positions[chosen]
         return Cosines(positions.copy(), scores)
 

@@ -5,7 +5,7 @@ Both give the same numbers to the last bit, so an installed package never change
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from zero_mem.recall.corpus import Corpus
@@ -14,6 +14,13 @@ from zero_mem.recall.levels import Level
 
 Vector: TypeAlias = Any
 """A number for each unit or document: a list here, an array there; both are read by index."""
+
+
+Allowed = Callable[[int], bool]
+"""Tells which units may be found."""
+
+FLOORS = (0.5, 0.25, 0.1, 0.0)
+"""Shares of the highest score, tried in turn, above which the best are looked for."""
 
 
 class Graded(NamedTuple):
@@ -33,7 +40,10 @@ class Graded(NamedTuple):
 
 
 class Arithmetic(Protocol):
-    """What the hierarchy view computes of all units at once."""
+    """What a ranking computes of all units at once."""
+
+    def count(self, corpus: Corpus, terms: Iterable[str]) -> None:
+        """Count terms on all levels, where that can be done faster than level by level."""
 
     def graded(self, level: Level, weights: Mapping[str, float]) -> Graded:
         """Score a level's documents by BM25."""
@@ -68,8 +78,37 @@ class Arithmetic(Protocol):
     def own(self, own: Graded) -> Vector:
         """Give each unit's own share."""
 
-    def sum(self, scores: Vector, values: Vector, weight: float) -> list[float]:
-        """Add weighted values to scores."""
+    def sum(self, scores: Vector, values: Vector, weight: float) -> Vector:
+        """Give scores with weighted values added."""
+
+    def shares(self, scores: Vector, whole: float) -> Vector:
+        """Give scores as shares of a whole."""
+
+    def add(self, scores: Vector, values: Mapping[int, float]) -> None:
+        """Add values to the scores of some units."""
+
+    def multiply(self, scores: Vector, factors: Mapping[int, float]) -> None:
+        """Multiply the scores of some units."""
+
+    def multiply_all(self, scores: Vector, indices: Collection[int], factor: float) -> None:
+        """Multiply the scores of some units by the same factor."""
+
+    def together(
+        self, corpus: Corpus, name: str, lists: Iterable[Sequence[int]]
+    ) -> Collection[int]:
+        """Give the indices of some lists, each once.
+
+        Args:
+            corpus: Where they belong to.
+            name: What they are, the same only for the same ones of this corpus.
+            lists: The lists.
+        """
+
+    def highest(self, scores: Vector) -> float:
+        """Give the highest score, 0 where there is none."""
+
+    def best(self, scores: Vector, count: int, allowed: Allowed | None) -> list[int]:
+        """Give the indices of the highest scores above 0, the later one first among equals."""
 
     def listed(self, scores: Vector) -> list[float]:
         """Give scores as a list."""
@@ -77,6 +116,9 @@ class Arithmetic(Protocol):
 
 class Lists:
     """The arithmetic of the core: no package at all."""
+
+    def count(self, corpus: Corpus, terms: Iterable[str]) -> None:
+        """See `Arithmetic`."""
 
     def graded(self, level: Level, weights: Mapping[str, float]) -> Graded:
         """See `Arithmetic`."""
@@ -127,12 +169,56 @@ class Lists:
 
     def own(self, own: Graded) -> list[float]:
         """See `Arithmetic`."""
-        highest = own.unit
-        return [score / highest for score in own.scores]
+        return self.shares(own.scores, own.unit)
 
     def sum(self, scores: Vector, values: Vector, weight: float) -> list[float]:
         """See `Arithmetic`."""
         return [a + weight * b for a, b in zip(scores, values, strict=True)]
+
+    def shares(self, scores: Vector, whole: float) -> list[float]:
+        """See `Arithmetic`."""
+        return [score / whole for score in scores]
+
+    def add(self, scores: Vector, values: Mapping[int, float]) -> None:
+        """See `Arithmetic`."""
+        for index, value in values.items():
+            scores[index] += value
+
+    def multiply(self, scores: Vector, factors: Mapping[int, float]) -> None:
+        """See `Arithmetic`."""
+        for index, factor in factors.items():
+            scores[index] *= factor
+
+    def multiply_all(self, scores: Vector, indices: Collection[int], factor: float) -> None:
+        """See `Arithmetic`."""
+        for index in indices:
+            scores[index] *= factor
+
+    def together(
+        self, corpus: Corpus, name: str, lists: Iterable[Sequence[int]]
+    ) -> Collection[int]:
+        """See `Arithmetic`."""
+        found = list(lists)
+        return found[0] if len(found) == 1 else frozenset().union(*found)
+
+    def highest(self, scores: Vector) -> float:
+        """See `Arithmetic`."""
+        return max(scores, default=0.0)
+
+    def best(self, scores: Vector, count: int, allowed: Allowed | None) -> list[int]:
+        """See `Arithmetic`."""
+        highest = self.highest(scores)
+        found: list[tuple[float, int]] = []
+        for share in FLOORS:
+            floor = share * highest
+            # Almost all scores are low: leaving them out at once is most of the work of sorting.
+            found = [(score, index) for index, score in enumerate(scores) if score > floor]
+            if allowed is not None:
+                found = [pair for pair in found if allowed(pair[1])]
+            if len(found) >= count:
+                break
+        found.sort(reverse=True)
+        return [index for _, index in found[:count]]
 
     def listed(self, scores: Vector) -> list[float]:
         """See `Arithmetic`."""

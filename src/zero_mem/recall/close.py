@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from zero_mem.recall.corpus import Corpus
@@ -32,14 +32,25 @@ def same_days(
     """
     found: dict[int, float] = {}
     most = min(MOST_UNITS, max(20.0, MOST_SHARE * corpus.alive))
-    for seed in seeds:
-        near = list(islice(_near(corpus, seed), int(most) + 1))
+    for together in _groups(corpus, seeds):
+        near = list(islice(_near(corpus, together[0]), int(most) + 1))
         if len(near) > most:
             continue
-        for index in near:
-            gain = scores[seed] * corpus.likeness(seed, index)
+        weights = {seed: scores[seed] for seed in together}
+        for index, gain in corpus.likeness.to(weights, near).items():
             found[index] = found.get(index, 0.0) + gain
     return found
+
+
+def _groups(corpus: Corpus, seeds: Sequence[int]) -> Iterable[Sequence[int]]:
+    """Group the seeds that have the same units near them."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for seed in seeds:
+        unit = corpus.units[seed]
+        day = unit.stamp.toordinal() if unit.stamp else None
+        thread = corpus.threads.thread_of.get(seed)
+        groups.setdefault((day, unit.speaker, unit.kind, thread), []).append(seed)
+    return groups.values()
 
 
 def _near(corpus: Corpus, seed: int) -> Iterator[int]:

@@ -22,6 +22,7 @@ from zero_mem.recall import thread
 from zero_mem.recall.calendar_days import Span
 from zero_mem.recall.dates import spans, years_of
 from zero_mem.recall.levels import Level, Shares
+from zero_mem.recall.likeness import Likeness, cosine, unit_vector
 from zero_mem.recall.threads import Threads
 from zero_mem.text.entities import RULES, EntityExtractor
 
@@ -74,8 +75,7 @@ class Corpus:
         self._coherent = coherent
         self._sampled: tuple[int, bool, frozenset[int]] | None = None
         self._names: dict[int, Names] = {}
-        self._logs: dict[int, Mapping[str, float]] = {}
-        self._vectors: dict[int, Mapping[str, float]] = {}
+        self.likeness = Likeness(self.units, self.occurrences, self.idf)
         for unit in units:
             self._append(unit)
 
@@ -136,7 +136,6 @@ class Corpus:
         else:
             self._ended.discard(place)
         self._names.pop(place, None)
-        self._logs.pop(place, None)
         if ended or (self._sampled and place in self._sampled[2]):
             self._sampled = None
         self._follow(place, old, unit)
@@ -150,7 +149,7 @@ class Corpus:
 
     def _follow(self, place: int, old: Unit | None, new: Unit) -> None:
         """Bring every part that was made already up to date."""
-        self._vectors.clear()
+        self.likeness.change(place)
         self.kept.clear()
         for short, needs in self._need.items():
             needs[place : place + 1] = [_need(self.lengths[place], short)]
@@ -195,24 +194,6 @@ class Corpus:
             held = self.occurrences.get(term)
             n, total = (len(held[0]) if held else 0), self.alive
         return _idf(n, total)
-
-    def vector(self, index: int) -> Mapping[str, float]:
-        """Give a unit's terms by tf-idf, of length 1."""
-        found = self._vectors.get(index)
-        if found is None:
-            found = self._vectors[index] = _unit_vector(self._log_counts(index), self.idf)
-        return found
-
-    def _log_counts(self, index: int) -> Mapping[str, float]:
-        found = self._logs.get(index)
-        if found is None:
-            counts = Counter(self.units[index].terms)
-            found = self._logs[index] = {term: 1 + math.log(n) for term, n in counts.items()}
-        return found
-
-    def likeness(self, one: int, other: int) -> float:
-        """Give the cosine of two units."""
-        return _cosine(self.vector(one), self.vector(other))
 
     # The hierarchy
 
@@ -296,11 +277,11 @@ class Corpus:
 
         def vector(index: int) -> Mapping[str, float]:
             if index not in vectors:
-                vectors[index] = _unit_vector(self._log_counts(index), idf)
+                vectors[index] = unit_vector(self.likeness.log_counts(index), idf)
             return vectors[index]
 
         def likeness(one: int, other: int) -> float:
-            return _cosine(vector(one), vector(other))
+            return cosine(vector(one), vector(other))
 
         holds = thread.coherent(self.threads.groups, self.neighbours, among, likeness)
         return holds, frozenset(vectors)
@@ -440,18 +421,6 @@ def _need(length: int, short: float) -> float:
 
 def _idf(n: int, total: int) -> float:
     return math.log(1 + (max(total, n) - n + 0.5) / (n + 0.5))
-
-
-def _unit_vector(logs: Mapping[str, float], idf: Callable[[str], float]) -> Mapping[str, float]:
-    raw = {term: value * idf(term) for term, value in logs.items()}
-    norm = math.sqrt(sum(value * value for value in raw.values())) or 1.0
-    return {term: value / norm for term, value in raw.items()}
-
-
-def _cosine(a: Mapping[str, float], b: Mapping[str, float]) -> float:
-    if len(a) > len(b):
-        a, b = b, a
-    return sum([value * b[term] for term, value in a.items() if term in b])
 
 
 def _settled(count: int) -> int:

@@ -7,8 +7,9 @@ texts of a thread have something in common.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 from zero_mem.recall.arithmetic import Arithmetic, Graded, Vector, arithmetic
@@ -30,10 +31,12 @@ Part: TypeAlias = Callable[[int], float]
 class View:
     """The scores of a view, and of each part what it gave to whom, for explanations.
 
-    `raw` is the highest BM25 score of a unit's own words, `own` a unit's share of it.
+    `by` is how scores are computed, `raw` the highest BM25 score of a unit's own words, and
+    `own` a unit's share of it.
     """
 
-    scores: list[float]
+    by: Arithmetic
+    scores: Vector
     raw: float
     own: Part
     added: dict[str, Part] = field(default_factory=dict)
@@ -42,27 +45,22 @@ class View:
     def add(self, part: str, values: Mapping[int, float]) -> None:
         """Add a part's values to the scores of some units."""
         self.added[part] = lambda index: values.get(index, 0.0)
-        scores = self.scores
-        for index, value in values.items():
-            scores[index] += value
+        self.by.add(self.scores, values)
 
     def multiply(self, part: str, factors: Mapping[int, float]) -> None:
         """Multiply the scores of some units."""
         if not factors:
             return
         self.factors[part] = lambda index: factors.get(index, 1.0)
-        scores = self.scores
-        for index, factor in factors.items():
-            scores[index] *= factor
+        self.by.multiply(self.scores, factors)
 
     def multiply_all(self, part: str, indices: Collection[int], factor: float) -> None:
         """Multiply the scores of some units by the same factor."""
-        if factor == 1 or not indices:
+        if factor == 1 or not len(indices):
             return
-        self.factors[part] = lambda index: factor if index in indices else 1.0
-        scores = self.scores
-        for index in indices:
-            scores[index] *= factor
+        chosen = cache(lambda: frozenset(indices))  # only an explanation looks single ones up
+        self.factors[part] = lambda index: factor if index in chosen() else 1.0
+        self.by.multiply_all(self.scores, indices, factor)
 
 
 def hierarchy(
@@ -86,13 +84,11 @@ def hierarchy(
     dense = similarities if similarities and config.dense else None
     by = by or arithmetic(dense=dense is not None)
     own = by.graded(corpus.turns, terms)
-    view = View([], own.highest, own.share, {"own": own.share})
-    scores = _with_levels(by, view, corpus, own, terms, config)
-    if dense is None:
-        view.scores = by.listed(scores)
-    else:
+    view = View(by, [], own.highest, own.share, {"own": own.share})
+    view.scores = _with_levels(view, corpus, own, terms, config)
+    if dense is not None:
         found = by.dense(corpus, dense, threaded=threaded(corpus, config))
-        view.scores = by.sum(scores, found, config.dense)
+        view.scores = by.sum(view.scores, found, config.dense)
         view.added["dense"] = lambda index: config.dense * float(found[index])
     _apply_names(view, corpus, question, config)
     _apply_dates(view, corpus, question, config)
@@ -118,7 +114,6 @@ def _with_previous(
 
 
 def _with_levels(
-    by: Arithmetic,
     view: View,
     corpus: Corpus,
     own: Graded,
@@ -126,8 +121,10 @@ def _with_levels(
     config: Configuration,
 ) -> Vector:
     """Add to a unit's own score those of its window, its episode and its session."""
-    if not threaded(corpus, config):
+    by, weights = view.by, (config.neighbours, config.episode, config.session)
+    if not (any(weights) and threaded(corpus, config)):
         return by.own(own)
+    by.count(corpus, terms)
     window = by.graded(corpus.windows, terms) if config.neighbours else own
     episodes, sessions = (
         (weight, _graded(by, level, terms if weight else ()))
@@ -151,17 +148,13 @@ def _graded(by: Arithmetic, level: Level, terms: Iterable[str]) -> Graded:
 
 
 def _apply_names(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
-    speakers, labels = corpus.speakers, corpus.counterparties
-    said = _together(speakers[name] for name in question.speakers)
-    exchanged = _together(labels[name] for name in question.counterparties)
-    view.multiply_all("speaker", said, config.speaker)
-    view.multiply_all("counterparty", exchanged, config.counterparty)
-
-
-def _together(lists: Iterable[Sequence[int]]) -> Collection[int]:
-    """Give the indices of some lists, each once; those of one list as they are."""
-    found = list(lists)
-    return found[0] if len(found) == 1 else frozenset().union(*found)
+    for part, named, units, factor in (
+        ("speaker", question.speakers, corpus.speakers, config.speaker),
+        ("counterparty", question.counterparties, corpus.counterparties, config.counterparty),
+    ):
+        if named and factor != 1:
+            lists = (units[name] for name in named)
+            view.multiply_all(part, view.by.together(corpus, f"{part} {named}", lists), factor)
 
 
 def _apply_dates(view: View, corpus: Corpus, question: Question, config: Configuration) -> None:
@@ -171,7 +164,7 @@ def _apply_dates(view: View, corpus: Corpus, question: Question, config: Configu
     if not (question.spans and config.dates):
         return
     near = nearness(corpus, question.spans)
-    if not any(view.scores):
+    if not view.by.highest(view.scores):
         view.add("date", near)
         return
     view.multiply("date", {index: 1 + config.dates * near[index] for index in near})
@@ -205,6 +198,9 @@ def _apply_live(view: View, corpus: Corpus, live: Live, config: Configuration) -
                 for index in indices
             },
         )
-    if live.speaker:
-        view.multiply_all("asker", corpus.speakers.get(live.speaker, ()), config.asker)
-    view.multiply_all("opening", frozenset(corpus.openings), config.opening)
+    said = corpus.speakers.get(live.speaker)
+    if said:
+        name = f"speaker {(live.speaker,)}"
+        view.multiply_all("asker", view.by.together(corpus, name, [said]), config.asker)
+    openings = view.by.together(corpus, "openings", [tuple(corpus.openings)])
+    view.multiply_all("opening", openings, config.opening)

@@ -110,13 +110,19 @@ class Level:
                 scores[document] += weight * impact
         return scores
 
+    @property
+    def norm(self) -> tuple[float, float]:
+        """Give how BM25 weighs a document's length: a constant, and what each term adds."""
+        mean = max(self._total / max(self._documents, 1), 1e-9)
+        return K1 * (1 - B), K1 * B / mean
+
     def impacts(self, term: str) -> Impacts:
         """Give where a term occurs and what it adds there."""
         found = self._impacts.get(term)
         if found is None:
-            documents, counts = self._counts(term)
-            mean = max(self._total / max(self._documents, 1), 1e-9)
-            short, slope, lengths = K1 * (1 - B), K1 * B / mean, self.lengths
+            documents, counts = self.counts(term)
+            short, slope = self.norm
+            lengths = self.lengths
             found = self._impacts[term] = (
                 documents,
                 [
@@ -126,12 +132,21 @@ class Level:
             )
         return found
 
+    def counted(self, term: str) -> bool:
+        """Tell whether it is known how often each document holds a term."""
+        return self._alone or term in self._listed
+
+    def keep_counts(self, term: str, documents: Sequence[int], counts: Sequence[int]) -> None:
+        """Take over which documents hold a term how often, as `counts` would add it up."""
+        self._listed[term] = documents, counts
+
     def idf(self, term: str) -> float:
         """Give a term's inverse document frequency on this level."""
-        n = len(self._counts(term)[0])
+        n = len(self.counts(term)[0])
         return math.log(1 + (self._documents - n + 0.5) / (n + 0.5))
 
-    def _counts(self, term: str) -> Listed:
+    def counts(self, term: str) -> Listed:
+        """Give which documents hold a term, and how often."""
         if self._alone:
             return self._occurrences.get(term, ((), ()))
         found = self._listed.get(term)

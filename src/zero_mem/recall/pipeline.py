@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from zero_mem.recall import close, graph
+from zero_mem.recall.arithmetic import Allowed, Lists, Vector
 from zero_mem.recall.calibrate import fits
 from zero_mem.recall.configuration import DEFAULT, Configuration
 from zero_mem.recall.corpus import Corpus
@@ -17,38 +18,17 @@ from zero_mem.recall.profile import Live, Question, read_question
 from zero_mem.recall.route import Route, route
 from zero_mem.recall.supersede import reordered, replaced
 
-Allowed = Callable[[int], bool]
-
 HEAD = 30
 """How many of the best are compared with one another: as seeds, and as versions of a fact."""
 
 CANDIDATES = 200
 """How many of the best the paper's two views exchange."""
 
-FLOORS = (0.5, 0.25, 0.1, 0.0)
-"""Shares of the highest score, tried in turn, above which the best are looked for."""
-
 LEAST = 0.25
 """A smaller share of the units that could gain by the graph is not worth its noise."""
 
 PAPER_SUPPORT = 0.5
 """Of its score an evidence unit gives its neighbours, in the paper's closure."""
-
-
-def best(scores: Sequence[float], count: int, allowed: Allowed | None) -> list[int]:
-    """Give the indices of the highest scores above 0, the later one first among equals."""
-    highest = max(scores, default=0.0)
-    found: list[tuple[float, int]] = []
-    for share in FLOORS:
-        floor = share * highest
-        # Almost all scores are low: leaving them out at once is most of the work of sorting.
-        found = [(score, index) for index, score in enumerate(scores) if score > floor]
-        if allowed is not None:
-            found = [pair for pair in found if allowed(pair[1])]
-        if len(found) >= count:
-            break
-    found.sort(reverse=True)
-    return [index for _, index in found[:count]]
 
 
 @dataclass(slots=True)
@@ -69,14 +49,14 @@ class Ranking:
     peak: float = 0.0
 
     @property
-    def scores(self) -> Sequence[float]:
+    def scores(self) -> Vector:
         """The score of each unit."""
         return self.view.scores
 
     @property
     def top(self) -> float:
         """The highest score of a unit that may be found, 1 where none has any."""
-        return self.scores[self.head[0]] if self.head else 1.0
+        return float(self.scores[self.head[0]]) if self.head else 1.0
 
     def order(self) -> Iterator[int]:
         """Give the units that have a score, best first, newer ones first among equals."""
@@ -84,13 +64,17 @@ class Ranking:
         count = len(self.head)
         while count >= HEAD:
             # Almost nobody asks for more than the head; who does, pays a little at a time.
-            found = best(self.scores, 4 * count, self.allowed)
+            found = self.best(4 * count)
             yield from found[count:]
             count = len(found) if len(found) == 4 * count else 0
 
+    def best(self, count: int) -> list[int]:
+        """Give the best units that may be found, newer ones first among equals."""
+        return self.view.by.best(self.scores, count, self.allowed)
+
     def score(self, index: int) -> float:
         """Give a unit's score, above 0 and below 1, comparable within a namespace."""
-        return self.highest * self.scores[index] / self.peak
+        return float(self.highest * self.scores[index] / self.peak)
 
     def parts(self, index: int) -> Mapping[str, float]:
         """Give what each part added to a unit's score, or multiplied it with (`x part`)."""
@@ -102,8 +86,8 @@ class Ranking:
 
     def seeds(self, count: int) -> dict[int, float]:
         """Give the best units with their scores, the highest being 1."""
-        top = self.head if count <= HEAD else best(self.scores, count, self.allowed)
-        return {index: self.scores[index] / self.top for index in top[:count]}
+        found = self.head[:count] if count <= HEAD else self.best(count)
+        return {index: float(self.scores[index]) / self.top for index in found}
 
     def add(self, part: str, values: Mapping[int, float]) -> None:
         """Add a part's values, none below 0, to the scores of some units."""
@@ -114,7 +98,9 @@ class Ranking:
         """Find the head anew, knowing that only these scores may have risen."""
         allowed, scores = self.allowed, self.scores
         new = set(indices).difference(self.head)
-        found = [i for i in new if scores[i] > 0 and (allowed is None or allowed(i))]
+        least = min(scores[index] for index in self.head) if len(self.head) == HEAD else 0.0
+        high = [index for index in new if scores[index] >= least and scores[index] > 0]
+        found = [index for index in high if allowed is None or allowed(index)]
         among = [(scores[index], index) for index in (*self.head, *found)]
         self.head = [index for _, index in sorted(among, reverse=True)[:HEAD]]
 
@@ -158,7 +144,7 @@ def rank(
         view=view,
         allowed=allowed,
         highest=_best(corpus, question, view.raw),
-        head=best(view.scores, HEAD, allowed),
+        head=view.by.best(view.scores, HEAD, allowed),
     )
     if config.routed:
         _fuse_views(ranking, config)
@@ -166,8 +152,15 @@ def rank(
         _add_graph(ranking, config)
         _add_closure(ranking, config)
     _calibrate(ranking, config)
-    ranking.peak = max(view.scores, default=0.0) or 1.0
+    ranking.peak = _highest(ranking) or 1.0
     return ranking
+
+
+def _highest(ranking: Ranking) -> float:
+    """Give the highest score, that of units that may not be found too."""
+    if ranking.allowed is None and ranking.head:
+        return ranking.top
+    return ranking.view.by.highest(ranking.scores)
 
 
 def _best(corpus: Corpus, question: Question, raw: float) -> float:
@@ -209,15 +202,15 @@ def _add_graph(ranking: Ranking, config: Configuration) -> None:
     if config.bridges:
         best = ranking.seeds(graph.BRIDGE_SEEDS)
         linked = graph.bridges(corpus, ranking.question, best, ranking.allowed)
-        weight = loose * config.bridges * max(ranking.view.scores, default=0.0)
+        weight = loose * config.bridges * _highest(ranking)
         ranking.add("bridge", {index: weight * value for index, value in linked.items()})
 
 
 def _scale(ranking: Ranking) -> None:
     """Bring the highest score to 1, so that what is added weighs the same for every question."""
-    highest = max(ranking.view.scores, default=0.0)
+    highest = _highest(ranking)
     if highest > 0:
-        ranking.view.scores = [score / highest for score in ranking.view.scores]
+        ranking.view.scores = ranking.view.by.shares(ranking.scores, highest)
 
 
 def _add_closure(ranking: Ranking, config: Configuration) -> None:
@@ -258,8 +251,8 @@ def _fuse_views(ranking: Ranking, config: Configuration) -> None:
         "hierarchy": lambda index: by_hierarchy.get(index, 0.0),
         "graph": lambda index: by_names.get(index, 0.0),
     }
-    ranking.view.scores = scores
-    ranking.head = best(scores, HEAD, ranking.allowed)
+    ranking.view.by, ranking.view.scores = Lists(), scores
+    ranking.head = ranking.best(HEAD)
     if config.closure:
         _support(ranking, config)
 

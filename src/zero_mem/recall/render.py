@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from zero_mem.errors import InvalidInput
-from zero_mem.recall.request import Finding
+from zero_mem.recall.request import Explanation, Finding
 from zero_mem.text.compress import compress
 from zero_mem.text.fence import memory_line
 from zero_mem.text.tokens import Tokenizer
@@ -118,14 +118,15 @@ class Lines:
 
 
 def _item(found: Finding, text: str, rank: int | None) -> RecallItem:
+    why = Explanation() if rank is None else found.why()
     return RecallItem(
         memory_id=found.hit.record.memory_id,
         text=text,
         score=found.hit.score,
         record=found.hit.record,
         superseded_by=found.superseded_by,
-        reason="" if rank is None else reason(found, rank),
-        parts={} if rank is None else found.parts,
+        reason="" if rank is None else _reason(found, why, rank),
+        parts=why.parts,
     )
 
 
@@ -144,13 +145,13 @@ def named(what: str, ids: list[str]) -> str:
     return f"{what}: {_some(ids)}" if ids else ""
 
 
-def reason(found: Finding, rank: int) -> str:
+def _reason(found: Finding, why: Explanation, rank: int) -> str:
     """Say in a line why a record was found where it was."""
-    parts = dict(found.parts)
+    parts = dict(why.parts)
     own = parts.pop("own", 0.0)
     said = [f"rank {rank}, BM25 {own:.3f}", *(f"{name} {parts[name]:.3f}" for name in parts)]
     newer = [f"superseded by {found.superseded_by}"] if found.superseded_by else []
-    note = [found.note] if found.note else []
+    note = [why.note] if why.note else []
     return ", ".join([*said, f"score {found.hit.score:.3f}", *newer, *note])
 
 

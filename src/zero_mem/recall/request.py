@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from zero_mem.errors import InvalidInput
@@ -43,16 +44,19 @@ class Request:
     shown: Callable[[MemoryRecord], bool] = lambda record: True
 
 
-class Finding(NamedTuple):
-    """A record found: what each part gave it, and the id of a newer version of its fact.
+class Explanation(NamedTuple):
+    """What each part gave a record; `note` says what else decided, in words."""
 
-    `note` says what else decided, in words.
-    """
+    parts: Mapping[str, float] = MappingProxyType({})
+    note: str = ""
+
+
+class Finding(NamedTuple):
+    """A record found, why (told by who found it, while it reads), and the id of a newer fact."""
 
     hit: Hit
-    parts: Mapping[str, float]
+    why: Callable[[], Explanation] = Explanation
     superseded_by: str = ""
-    note: str = ""
 
 
 def check_query(query: object) -> str:

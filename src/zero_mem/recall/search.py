@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import cache, partial
 from itertools import islice
 
 from zero_mem.index.document import index_terms, searched_text
@@ -17,7 +18,7 @@ from zero_mem.recall.lexical import StoredLexicon, rank
 from zero_mem.recall.pipeline import HEAD, Ranking, newest_first
 from zero_mem.recall.pipeline import rank as rank_units
 from zero_mem.recall.profile import Live
-from zero_mem.recall.request import Finding, Request, visible
+from zero_mem.recall.request import Explanation, Finding, Request, visible
 from zero_mem.storage.base import NamespaceRow, Stored, Transaction
 from zero_mem.text.segment import content_terms, fold
 from zero_mem.types import Hit, MemoryRecord
@@ -103,7 +104,7 @@ def _found(
     shown = _visible(ranking, order, request, read)
     head = dict(islice(shown, HEAD))
     indices, replacing = newest_first(ranking.corpus, list(head), request.config)
-    notes = _notes(ranking, request, read)
+    notes = cache(lambda: _notes(ranking, request, read))
     scores = sorted((ranking.score(index) for index in indices), reverse=True)
     for index, score in zip(indices, scores, strict=True):
         newer = head[replacing[index]].memory_id if index in replacing else ""
@@ -118,12 +119,13 @@ def _finding(
     record: MemoryRecord,
     score: float,
     newer: str,
-    notes: Mapping[Event, str],
+    notes: Callable[[], Mapping[Event, str]],
 ) -> Finding:
-    hit = Hit(memory_id=record.memory_id, score=score, record=record)
-    parts = ranking.parts(index)
-    note = "; ".join(notes.values()) if "x event" in parts else ""
-    return Finding(hit, parts, newer, note)
+    def why() -> Explanation:
+        parts = ranking.parts(index)
+        return Explanation(parts, "; ".join(notes().values()) if "x event" in parts else "")
+
+    return Finding(Hit(memory_id=record.memory_id, score=score, record=record), why, newer)
 
 
 def _notes(ranking: Ranking, request: Request, read: _Reader) -> Mapping[Event, str]:
@@ -206,7 +208,7 @@ def _among_candidates(
             record = found[position].record
             if position not in stored and visible(record, request.where, request.now):
                 hit = Hit(memory_id=record.memory_id, score=min(score, lowest), record=record)
-                yield Finding(hit, {"own": score})
+                yield Finding(hit, partial(Explanation, {"own": score}))
 
 
 def _with_neighbours(
@@ -248,4 +250,4 @@ def _literal(records: Iterable[MemoryRecord], request: Request) -> Iterator[Find
     wanted = fold(request.query).strip()
     for record in reversed([r for r in records if visible(r, request.where, request.now)]):
         if wanted in fold(searched_text(record)):
-            yield Finding(Hit(memory_id=record.memory_id, score=1.0, record=record), {})
+            yield Finding(Hit(memory_id=record.memory_id, score=1.0, record=record))

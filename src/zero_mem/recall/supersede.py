@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 
 from zero_mem.index.units import Unit
 
@@ -45,21 +46,27 @@ def replaced(units: Sequence[Unit]) -> dict[int, int]:
         The index (in `units`) of each replaced fact, and that of the newest one.
     """
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    words: dict[int, tuple[str, ...]] = {}
     for place, unit in enumerate(units):
-        a_fact = unit.key is None and unit.kind not in HAPPENED
-        found = _words(unit.text[:_READ_CHARACTERS]) if a_fact else ()
-        if SHORTEST <= len(found) <= LONGEST:
-            words[place] = found
-            alike[unit.speaker, unit.kind, *found[:COMMON_WORDS]].append(place)
+        if unit.key is None and unit.kind not in HAPPENED:
+            alike[unit.speaker, unit.kind, *_beginning(unit.text)].append(place)
     newest: dict[int, int] = {}
     for places in alike.values():
-        for place in places:
-            if place not in newest:
-                group = [o for o in places if o == place or _same_fact(words[place], words[o])]
-                latest = max(group, key=lambda one: _age(units[one]))
-                newest.update(dict.fromkeys(group, latest))
+        if len(places) > 1:
+            newest |= _newest(units, places)
     return {old: new for old, new in newest.items() if old != new}
+
+
+def _newest(units: Sequence[Unit], places: Sequence[int]) -> dict[int, int]:
+    """Tell of each fact among some that begin alike which one is its newest version."""
+    words = {place: _words(units[place].text[:_READ_CHARACTERS]) for place in places}
+    facts = [place for place in places if SHORTEST <= len(words[place]) <= LONGEST]
+    newest: dict[int, int] = {}
+    for place in facts:
+        if place not in newest:
+            group = [o for o in facts if o == place or _same_fact(words[place], words[o])]
+            latest = max(group, key=lambda one: _age(units[one]))
+            newest.update(dict.fromkeys(group, latest))
+    return newest
 
 
 def _age(unit: Unit) -> tuple[float, int]:
@@ -69,6 +76,12 @@ def _age(unit: Unit) -> tuple[float, int]:
 @lru_cache(maxsize=1 << 14)
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.lower() for word in _WORDS.findall(text))
+
+
+def _beginning(text: str) -> tuple[str, ...]:
+    """Give the first words of a text, without reading all of it."""
+    found = islice(_WORDS.finditer(text, 0, _READ_CHARACTERS), COMMON_WORDS)
+    return tuple(match[0].lower() for match in found)
 
 
 def _same_fact(a: tuple[str, ...], b: tuple[str, ...]) -> bool:

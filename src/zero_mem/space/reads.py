@@ -246,7 +246,7 @@ class Reads(View):
             else:
                 hit = Hit(memory_id=identity, score=1.0, record=record)
                 lines.add(
-                    Finding(hit, {}),
+                    Finding(hit),
                     threshold=_limits(row, record).compaction_threshold,
                     query="",
                 )
