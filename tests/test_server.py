@@ -152,6 +152,8 @@ def test_a_namespace_with_a_slash_in_a_segment_is_a_list(
         b'{"content": "a", "form": "eternal"}',
         b'{"content": "no Base64", "content_type": "blob"}',
         b'{"content_type": "text"}',
+        b'{"content": "a", "media_type": "\\u009b"}',
+        b'{"content": "a", "content_type": 0}',
         b'{"content": " "}',
     ],
     ids=lambda body: body[:40].decode("latin-1"),

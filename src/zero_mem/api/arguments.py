@@ -274,8 +274,7 @@ def read_content(fields: dict[str, Any]) -> None:
     """
     body = {name: fields.pop(name) for name in CONTENT if name in fields}
     for name in body.keys() - {"content"}:
-        if not isinstance(body[name], str) or not body[name]:
-            raise InvalidInput(f"{name} is a string that is not empty")
+        check_name(body[name], name)
     if "content" in body:
         fields["content"] = body_from(body)
     elif body:
