@@ -188,7 +188,10 @@ def _object(route: Route, texts: Mapping[str, str], names: list[str]) -> Schema:
             "dependentRequired": {name: ["content"] for name in ("content_type", "media_type")},
         }
     if {"expires_in", "expires_at"} <= set(names):
-        found["not"] = {"required": ["expires_in", "expires_at"]}
+        found["not"] = {
+            "required": ["expires_in", "expires_at"],
+            "properties": {"expires_at": {"type": "string"}},
+        }
     return found | _RULES.get(route.call, {}) | ({"required": needed} if needed else {})
 
 
