@@ -40,6 +40,8 @@ check: $(READY) ## format, lint, strict types, import direction, generated files
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/make_samples.py --check
 	$(BIN)/python tools/generate_aio.py --check
+	$(BIN)/python tools/generate_client.py --check
+	$(BIN)/python tools/generate_openapi.py --check
 
 .PHONY: fix
 fix: $(READY) ## format, and mend what the linter can mend
@@ -56,8 +58,10 @@ samples: $(READY) ## write the packaged sample runs again
 	$(BIN)/python tools/make_samples.py
 
 .PHONY: aio
-aio: $(READY) ## write the asynchronous views again
+aio: $(READY) ## write the asynchronous and the client's views and docs/openapi.json again
 	$(BIN)/python tools/generate_aio.py
+	$(BIN)/python tools/generate_client.py
+	$(BIN)/python tools/generate_openapi.py
 
 .PHONY: lock
 lock: ## resolve the ranges of pyproject.toml into requirements-dev.lock

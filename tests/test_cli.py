@@ -30,7 +30,7 @@ COMMANDS = {
     "duplicates", "configure", "reindex", "export", "import", "replay", "proxy", "bench recall",
     "demo", "sync", "backup", "verify", "recover", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
-    "key create", "key list", "key revoke", "doctor", "changes",
+    "key create", "key list", "key revoke", "doctor", "changes", "serve",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}
@@ -118,7 +118,7 @@ def test_every_command_but_the_walk_through_for_people_takes_json() -> None:
         for name, each in commands().items()
     }
     without = {name for name, known in options.items() if "--json" not in known}
-    assert without == {"demo", "hook run"}
+    assert without == {"demo", "hook run", "serve"}
 
 
 def test_version() -> None:

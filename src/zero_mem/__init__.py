@@ -17,6 +17,7 @@ from zero_mem.types import UNSET, Blob, Json, MemoryReceipt, MemoryRecord
 if TYPE_CHECKING:
     from zero_mem.agent import ZeroMemAgent
     from zero_mem.aio import AsyncMemory
+    from zero_mem.client import connect
     from zero_mem.conversation import MemoryController
     from zero_mem.runtime import ZeroMemRuntime
 
@@ -33,6 +34,7 @@ __all__ = [
     "ZeroMemAgent",
     "ZeroMemError",
     "ZeroMemRuntime",
+    "connect",
 ]
 
 _LAZY = {
@@ -40,6 +42,7 @@ _LAZY = {
     "MemoryController": "zero_mem.conversation",
     "ZeroMemAgent": "zero_mem.agent",
     "ZeroMemRuntime": "zero_mem.runtime",
+    "connect": "zero_mem.client",
 }
 
 

@@ -207,6 +207,11 @@ class Memory:
         self._storage.close()
 
     @property
+    def actor(self) -> str:
+        """Who writes, for the journal, where a namespace's view does not say."""
+        return self._actor
+
+    @property
     def tokenizer(self) -> Tokenizer:
         """What counts tokens for budgets."""
         if isinstance(self._tokens, str):

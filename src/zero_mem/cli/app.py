@@ -23,6 +23,7 @@ from zero_mem.cli import (
     proxying,
     reading,
     replaying,
+    serving,
     syncing,
     writing,
 )
@@ -67,6 +68,7 @@ for group in (
     encrypting,
     keys,
     examining,
+    serving,
     demo,
 ):
     app.add_typer(group.app)

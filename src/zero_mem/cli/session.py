@@ -86,7 +86,7 @@ class Session:
             create=self.creates,
             actor="cli",
             embedder=self.embedder,
-            encryption=encryption(),
+            encryption=open_encryption(),
             credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
             redaction=Redaction(key=os.environ.get(REDACTION_KEY_VARIABLE, "").encode()),
         )
@@ -128,7 +128,7 @@ class Session:
             whisper(clean(text))
 
 
-def encryption() -> Encryption | None:
+def open_encryption() -> Encryption | None:
     """Give the encryption that the environment names; what reads keys is slow to load."""
     if not any(os.environ.get(name) for name in KEY_VARIABLES):
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from zero_mem.cli.session import Session, command, encryption
+from zero_mem.cli.session import Session, command, open_encryption
 from zero_mem.cli.text import counted
 from zero_mem.memory import Memory
 from zero_mem.storage.base import SEALED
@@ -60,7 +60,7 @@ def _other(url: str) -> Memory:
         url,
         create=False,
         actor="cli",
-        encryption=encryption() if sealed else None,
+        encryption=open_encryption() if sealed else None,
         credential=os.environ.get(OTHER_CREDENTIAL) or None,
     )
 

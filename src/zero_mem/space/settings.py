@@ -184,6 +184,7 @@ class Settings(View):
     def failures(self) -> list[QueuedFailure]:
         """List the queued writes of this namespace that could not be applied."""
         self._memory.flush()
+        self._row()  # who may not read the namespace is refused
         failed = self._memory.queued.failures
         return [failure for failure in failed if failure.namespace == self._path]
 

@@ -21,6 +21,11 @@ class AsyncOperations(Calls[Memory]):
     """
 
     @property
+    def actor(self) -> Awaitable[str]:
+        """Who writes, for the journal, where a namespace's view does not say."""
+        return self._call(lambda twin: twin.actor)
+
+    @property
     def tokenizer(self) -> Awaitable[Tokenizer]:
         """What counts tokens for budgets."""
         return self._call(lambda twin: twin.tokenizer)

@@ -1,0 +1,305 @@
+"""`zero-mem serve` as a process, its settings, and what is written by its tables."""
+
+from __future__ import annotations
+
+import configparser
+import dataclasses
+import inspect
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import pytest
+
+from zero_mem import InvalidInput, Memory
+from zero_mem.access import Grant
+from zero_mem.api.arguments import ARGUMENTS
+from zero_mem.api.forms import COMPONENTS
+from zero_mem.api.openapi import document
+from zero_mem.api.routes import ROUTES, by_name
+from zero_mem.client import RemoteMemory, RemoteNamespace, RemotePast, connect
+from zero_mem.client.store import RemoteSubtree
+from zero_mem.past import Past
+from zero_mem.server.serving import is_loopback
+from zero_mem.server.settings import Settings, load, table
+from zero_mem.space import Namespace
+from zero_mem.subtree import Subtree
+
+ROOT = Path(__file__).resolve().parent.parent
+ZERO_MEM = [sys.executable, "-c", "from zero_mem.cli import main; main()"]
+
+
+class Served:
+    """The command as a process; what it says is read as it comes, so that it never waits."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        store = f"sqlite:///{folder}/store.db"
+        command = [*ZERO_MEM, "serve", "--store", store, "--port", "0", *flags]
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        assert self.process.stderr is not None
+        self.said = self.process.stderr
+        self.url = self.said.readline().strip()
+        self.lines: list[str] = []
+        self._reading = threading.Thread(target=lambda: self.lines.extend(self.said))
+        self._reading.start()
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.ended()
+
+    def ended(self) -> int:
+        """Wait for its end and for all that it said; give its exit code."""
+        code = self.process.wait(30)
+        self._reading.join()
+        self.said.close()
+        return code
+
+
+@pytest.mark.req("server:serve", "op:queued")
+def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
+    with Served(tmp_path) as server, connect(server.url) as memory:
+        space = memory.namespace("acme", "alice")
+        feed = space.follow()
+        space.save("the first")
+        assert next(feed).sequence == 1
+        accepted = [space.save(f"text {n}", mode="queued").memory_id for n in range(40)]
+        server.process.send_signal(signal.SIGTERM)
+        assert server.ended() == 0
+        said = "".join(server.lines)
+    with Memory.open(f"sqlite:///{tmp_path}/store.db") as local:
+        stored = [record.memory_id for record in local.namespace("acme", "alice").each()]
+    assert stored[1:] == accepted
+    assert "OPEN ACCESS" in said
+    # A log has no body and no query.
+    assert "text 7" not in said
+    assert "acme" not in said
+    assert re.search(r"zero_mem.server POST save 200 [0-9.]+ ms", said)
+
+
+@pytest.mark.req("server:serve", "server:auth")
+def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
+    flags = ["--host", "0.0.0.0"]
+    with Served(tmp_path, *flags) as server:
+        assert "has no key" in server.url
+        assert server.ended() == 4
+    with Memory.open(f"sqlite:///{tmp_path}/store.db") as local:
+        credential = local.keyring.create("app", [Grant.parse("write:acme/**")]).credential
+    with Served(tmp_path, *flags) as server:
+        here = server.url.replace("0.0.0.0", "127.0.0.1")
+        assert httpx.get(f"{here}/v1/stats").status_code == 401
+        with connect(here, credential=credential) as memory:
+            assert memory.namespace("acme").save("tea").memory_id == "1"
+
+
+@pytest.mark.req("server:serve")
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    with Served(tmp_path) as first:
+        second = Served(tmp_path, "--port", first.url.rpartition(":")[2])
+        assert "can't listen" in second.url
+        assert second.ended() == 5
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.5", False),
+        ("example.org", False),
+    ],
+)
+@pytest.mark.req("server:auth")
+def test_what_is_loopback(host: str, local: bool) -> None:
+    assert is_loopback(host) is local
+
+
+# Settings
+
+
+@pytest.mark.req("server:settings")
+def test_a_flag_goes_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('host = "::1"\nport = 1\nrate = 5\nmax_body = 100\n')
+    environment = {"ZERO_MEM_SERVER_PORT": "2", "ZERO_MEM_SERVER_RATE": "7.5", "OTHER": "x"}
+    settings = load(flags={"port": "3", "rate": None}, environment=environment, file=file)
+    assert (settings.host, settings.port, settings.rate) == ("::1", 3, 7.5)
+    assert (settings.max_body, settings.backlog) == (100, Settings().backlog)
+
+
+@pytest.mark.req("server:settings", "pkg:errors")
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("colour = 1", "colour"),
+        ("port = '1'", "port"),
+        ("port = true", "port"),
+        ("port = -1", "port"),
+        ("rate = nan", "rate"),
+        ("port =", "TOML"),
+    ],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, text: str, named: str) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidInput, match=named):
+        load(flags={}, environment={}, file=file)
+    with pytest.raises(InvalidInput, match="--max-body"):
+        load(flags={"max_body": "much"}, environment={})
+    with pytest.raises(InvalidInput, match="ZERO_MEM_SERVER_PORT"):
+        load(flags={}, environment={"ZERO_MEM_SERVER_PORT": ""})
+    with pytest.raises(InvalidInput, match=r"none\.toml"):
+        load(flags={}, environment={}, file=tmp_path / "none.toml")
+
+
+@pytest.mark.req("server:settings")
+def test_the_page_has_every_setting() -> None:
+    page = (ROOT / "docs" / "server.md").read_text("utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|$", page, re.MULTILINE)
+    wanted = [(name, f"`{default}`" if default else "", text) for name, default, text in table()]
+    assert [row for row in rows if row[0] in {name for name, *_ in wanted}] == wanted
+
+
+# One table of routes
+
+
+@pytest.mark.req("server:openapi")
+def test_every_operation_and_read_has_a_route() -> None:
+    for kind, target in ((Namespace, "space"), (Past, "past"), (Subtree, "subtree")):
+        there = {route.call for route in ROUTES if route.target == target}
+        inside = {"apply_save", "reserve_ids", "expected_id", "is_taken", "each", "as_of"}
+        names = {
+            name
+            for name, member in inspect.getmembers(kind, inspect.isfunction)
+            if not name.startswith("_")
+        }
+        assert names - inside == there, kind
+    assert len({route.name for route in ROUTES}) == len(ROUTES)
+    for route in ROUTES:
+        for name in route.parameters:
+            assert name in ARGUMENTS or name in ("content", "items"), (route.name, name)
+
+
+@pytest.mark.req("server:openapi", "server:client")
+def test_the_client_has_the_signatures_of_a_local_store() -> None:
+    twins: list[tuple[type[Any], type[Any]]] = [
+        (Namespace, RemoteNamespace),
+        (Past, RemotePast),
+        (Subtree, RemoteSubtree),
+        (Memory, RemoteMemory),
+    ]
+    not_there = {"apply_save", "reserve_ids", "expected_id", "is_taken"}
+    own = {"open", "guarded", "reindex", "snapshot", "transaction", "scrub"}
+    for local, remote in twins:
+        for name, member in inspect.getmembers(local, inspect.isfunction):
+            if name.startswith("_") or name in not_there or (local is Memory and name in own):
+                continue
+            mine = inspect.signature(getattr(remote, name)).parameters
+            assert mine == inspect.signature(member).parameters, f"{local.__name__}.{name}"
+
+
+@pytest.mark.req("server:openapi", "pkg:manifest")
+@pytest.mark.parametrize("tool", ["generate_client.py", "generate_openapi.py"])
+def test_what_is_generated_is_up_to_date(tool: str) -> None:
+    command = [sys.executable, str(ROOT / "tools" / tool), "--check"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.req("server:openapi")
+def test_the_document_is_whole() -> None:
+    text = json.dumps(document())
+    assert document()["openapi"] == "3.1.0"
+    for name in re.findall(r"#/components/schemas/(\w+)", text):
+        assert name in COMPONENTS
+    for path, methods in document()["paths"].items():
+        for method, operation in methods.items():
+            assert operation["summary"].endswith("."), (method, path)
+            assert {"400", "401"} <= operation["responses"].keys()
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            if body and body["schema"].get("required"):
+                assert set(body["schema"]["required"]) <= body["example"].keys()
+    assert by_name("save").url({}) == "/v1/records"
+    assert by_name("get").url({"memory_id": "a/b"}) == "/v1/records/a%2Fb"
+
+
+@pytest.mark.fault
+@pytest.mark.req("server:openapi", "server:bad-input")
+def test_schemathesis_finds_no_failure(tmp_path: Path) -> None:
+    examiner = shutil.which("schemathesis")
+    if examiner is None:
+        pytest.skip("schemathesis is not installed (its packages are many; pip install it to run)")
+    settings = ["--config-file", str(ROOT / "tests" / "schemathesis.toml")]
+    options = ["--max-examples", "10", "--phases", "examples,coverage,fuzzing", "--workers", "2"]
+    with Served(tmp_path, "--body-timeout", "5") as server:
+        command = [examiner, *settings, "run", f"{server.url}/openapi.json", *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+# Deployment
+
+
+@pytest.mark.req("server:deploy")
+def test_the_unit_starts_the_command_with_known_settings() -> None:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    text = (ROOT / "deploy" / "zero-mem.service").read_text("utf-8")
+    unit.read_string(text)
+    assert set(unit.sections()) == {"Unit", "Service", "Install"}
+    assert shlex.split(unit["Service"]["ExecStart"])[1:] == ["serve"]
+    assert float(unit["Service"]["TimeoutStopSec"]) > Settings().grace
+    assert_known(text)
+
+
+@pytest.mark.req("server:deploy")
+def test_the_container_file_parses_and_runs_as_nobody() -> None:
+    text = (ROOT / "deploy" / "Containerfile").read_text("utf-8")
+    lines = re.sub(r"\\\n", " ", text).splitlines()
+    steps = [line.split(maxsplit=1) for line in lines if line and not line.startswith("#")]
+    known = {"FROM", "COPY", "RUN", "USER", "VOLUME", "ENV", "EXPOSE", "STOPSIGNAL"}
+    assert {step for step, _ in steps} <= known | {"HEALTHCHECK", "ENTRYPOINT", "CMD"}
+    assert steps[0][0] == "FROM"
+    assert [rest for step, rest in steps if step == "USER"] == ["10001"]
+    for step, rest in steps:
+        if step in ("ENTRYPOINT", "CMD"):
+            assert all(isinstance(word, str) for word in json.loads(rest))
+        elif step == "HEALTHCHECK":
+            code = json.loads(rest[rest.index("[") :])
+            compile(code[2], "healthcheck", "exec")
+        elif step == "RUN":
+            assert subprocess.run(["bash", "-n", "-c", rest], check=False).returncode == 0
+    assert f"EXPOSE {Settings().port}" in text
+    assert_known(text)
+
+
+@pytest.mark.req("server:deploy")
+def test_the_compose_file_publishes_on_this_machine_only() -> None:
+    text = (ROOT / "deploy" / "compose.yaml").read_text("utf-8")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: the file is not parsed")
+    service = yaml.safe_load(text)["services"]["zero-mem"]
+    assert service["ports"] == [f"127.0.0.1:{Settings().port}:{Settings().port}"]
+    assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    assert_known(text)
+
+
+def assert_known(text: str) -> None:
+    """Check that every variable of the server in a file is one of its settings."""
+    names = {field.name.upper() for field in dataclasses.fields(Settings)} | {"CONFIG"}
+    assert set(re.findall(r"ZERO_MEM_SERVER_(\w+)", text)) <= names
