@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from zero_mem.backup import BackupReport, Verification
 from zero_mem.client.calls import Calls
-from zero_mem.memory import FileName, Health, Stats
+from zero_mem.memory import Health, Stats
 from zero_mem.operations.sweep import Ending, SweepReport
 
 
@@ -39,34 +38,6 @@ class RemoteOperations(Calls):
     def health(self) -> Health:
         """Ask the store whether it answers, and what waits to be done; nothing is written."""
         found: Health = self._call("health")
-        return found
-
-    def backup(
-        self, path: FileName, *, portable: bool = False, since: FileName | None = None
-    ) -> BackupReport:
-        """Write the store into a new file, as it is at this moment; writers go on.
-
-        Args:
-            path: The file; it is its owner's only, and there whole or not at all.
-            portable: Write an archive, which every kind of store can be restored from. An
-                SQLite store is copied as a file otherwise, and others always give archives.
-            since: An earlier backup of this store: only what came after it is written.
-
-        Raises:
-            InvalidInput: The file is there already, or `since` is of another store.
-            NotAllowed: The store was opened with a credential.
-            StoreUnavailable: The file can't be written.
-        """
-        found: BackupReport = self._call("backup", path=path, portable=portable, since=since)
-        return found
-
-    def verify(self) -> Verification:
-        """Check the store: its files, its journal's digests, its index against a new one.
-
-        Raises:
-            NotAllowed: The store was opened with a credential.
-        """
-        found: Verification = self._call("verify")
         return found
 
     def flush(self) -> None:
