@@ -205,7 +205,7 @@ def test_the_client_has_the_signatures_of_a_local_store() -> None:
         (Memory, RemoteMemory),
     ]
     not_there = {"apply_save", "reserve_ids", "expected_id", "is_taken"}
-    own = {"open", "guarded", "reindex", "snapshot", "transaction", "scrub"}
+    own = {"open", "guarded", "reindex", "snapshot", "transaction", "scrub", "backup", "verify"}
     for local, remote in twins:
         for name, member in inspect.getmembers(local, inspect.isfunction):
             if name.startswith("_") or name in not_there or (local is Memory and name in own):
