@@ -124,6 +124,8 @@ def _migrate(server: Server, connection: Connection, origin: str) -> None:
         except psycopg.errors.LockNotAvailable:
             continue
         except psycopg.errors.DuplicateTable as error:
+            if _version(server, connection):
+                continue  # another process was first, and this one looked too early
             raise StoreCorrupt(
                 f"{server.name}: the schema {server.schema} holds tables of something else; "
                 "name another one in the URL (?schema=…)"
