@@ -46,6 +46,10 @@ _LAZY = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Give the errors too, and import on first use what not every program needs."""
     if name in _LAZY:

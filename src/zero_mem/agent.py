@@ -40,6 +40,10 @@ class ZeroMemAgent:
         policy: ReferencePolicy | None = None,
         most: int = 5,
     ) -> None:
+        if not callable(llm):
+            raise InvalidInput(
+                f"llm is a callable from a prompt to a text, not {type(llm).__name__}"
+            )
         if most < 1:
             raise InvalidInput(f"most is a number of memories from 1, not {most}")
         self._space = space
@@ -57,6 +61,8 @@ class ZeroMemAgent:
         Raises:
             InvalidInput: The observation is empty, or the model gave no text.
         """
+        if not observation.strip():
+            raise InvalidInput("an observation says something; this one is empty")
         related = self._space.recall(observation, limit=self._most).items
         self._space.save(observation, kind="message", session=self._conversation, mode="queued")
         self._controller.show(*(item.memory_id for item in related))

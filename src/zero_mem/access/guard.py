@@ -51,15 +51,21 @@ class GuardedStorage(Storage):
 
     def note(self, name: str) -> str | None:
         """Refuse: notes are the store's as a whole, keys among them."""
-        raise NotAllowed("notes of the store can't be read with a credential")
+        raise NotAllowed(
+            "who came with a credential can't see or change the store's keys and notes"
+        )
 
     def notes(self, prefix: str) -> dict[str, str]:
         """Refuse, as `note` does."""
-        raise NotAllowed("notes of the store can't be read with a credential")
+        raise NotAllowed(
+            "who came with a credential can't see or change the store's keys and notes"
+        )
 
     def keep_note(self, name: str, value: str) -> None:
         """Refuse, as `note` does."""
-        raise NotAllowed("notes of the store can't be written with a credential")
+        raise NotAllowed(
+            "who came with a credential can't see or change the store's keys and notes"
+        )
 
     def lineage(self, path: Path) -> Lineage:
         """See `Storage.lineage`."""

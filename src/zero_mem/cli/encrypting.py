@@ -62,7 +62,10 @@ def rewrap(
 
 @command(encryption, "renew", shared=("store", "namespace", "as_json"))
 def renew(session: Session) -> None:
-    """Give a namespace a new data key; what older ones encrypted still opens."""
+    """Give a namespace a new data key.
+
+    What older ones encrypted still opens.
+    """
     number = _sealed(session).renew_key(session.path)
     session.show({"key": number}, f"data key {number} encrypts from now on")
 
@@ -72,7 +75,9 @@ def erase(
     session: Session,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; there is no way back.")] = False,
 ) -> None:
-    """Erase a namespace's keys: nothing in it can be read again, by anyone.
+    """Erase a namespace's keys; there is no way back.
+
+    Nothing in it can be read again, by anyone.
 
     Old backups of the store are unreadable too where the wrapped keys are in a file beside it, and
     no backup holds that file.

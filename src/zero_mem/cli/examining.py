@@ -50,14 +50,15 @@ def changes(
     ] = 0,
     limit: Annotated[int | None, inputs.most("100")] = None,
 ) -> None:
-    """List the changes of a namespace in order, without their bodies.
+    """List the changes of a namespace, without bodies.
 
     It is the log of all operations, sweeps included; --after the last position follows it.
     """
-    entries = session.space.changes(after=after, limit=100 if limit is None else limit)
+    most = 100 if limit is None else limit
+    entries = session.space.changes(after=after, limit=most)
     value = {"changes": [_change(entry) for entry in entries]}
     session.show(value, "\n".join(map(_change_text, entries)) or "no changes")
-    if entries:
+    if len(entries) == most:
         session.note(f"(more: --after {entries[-1].sequence})")
 
 

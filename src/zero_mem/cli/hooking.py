@@ -64,13 +64,19 @@ def install(
 
 @command(hook, "uninstall", shared=("as_json",))
 def uninstall(session: Session, scope: InScope = "user", dry_run: DryRun = False) -> None:
-    """Take our hooks out of the settings of Claude Code; what is stored stays."""
+    """Take our hooks out of the settings of Claude Code.
+
+    What is stored stays.
+    """
     _carry_out(session, uninstalling(_path(scope)), dry_run, installs=False)
 
 
 @command(hook, "run", shared=("store", "namespace"))
 def run(session: Session) -> None:
-    """Answer one event of Claude Code, read on stdin; settings call this."""
+    """Answer one event of Claude Code, read on stdin.
+
+    The settings call this.
+    """
     from zero_mem.hook.__main__ import main as run_hook  # what decides is slow to load
 
     given = ["--store", session.url] if session.url else []

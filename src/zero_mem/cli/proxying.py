@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
@@ -105,12 +106,14 @@ def proxy(
     address = _Address(host, listening.getsockname()[1], token)
     _check_no_loop(settings.upstreams, address)
     said = {"url": address.url, "page": address.page, "mode": mode}
-    serve(
-        memory,
-        settings,
-        listening,
-        on_start=lambda: session.show(said, _pointers(address, mode)),
-    )
+    # A signal is how it is meant to end.
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(
+            memory,
+            settings,
+            listening,
+            on_start=lambda: session.show(said, _pointers(address, mode)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

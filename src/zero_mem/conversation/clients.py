@@ -34,6 +34,11 @@ def with_memory(client: Any, controller: MemoryController, *, rounds: int = MOST
     Raises:
         InvalidInput: The client sends its requests in a way that can't be edited.
     """
+    if not isinstance(controller, MemoryController):
+        raise InvalidInput(
+            f"with_memory takes a MemoryController, not {type(controller).__name__}: make one with "
+            'MemoryController(memory.namespace("acme"), conversation="order-57")'
+        )
     inner: Any = getattr(client, "_client", None)
     library = _library(inner)
     if library is None or not hasattr(client, "with_options"):

@@ -106,6 +106,11 @@ class MemoryController:
         prices: PriceTable = DEFAULT_TABLE,
         counts: TokenCounts | None = None,
     ) -> None:
+        if not isinstance(space, Namespace):
+            raise InvalidInput(
+                f"a controller takes a Namespace, not {type(space).__name__}: pass "
+                'Memory.open(url).namespace("acme")'
+            )
         if mode not in get_args(Mode):
             raise InvalidInput(f'mode is "observe" or "offload", not {mode!r}')
         if fold not in get_args(Folding):
@@ -176,6 +181,7 @@ class MemoryController:
             RequiredMemoryMissing: A required memory can't be read, or it or a pinned one does
                 not fit the budget.
         """
+        _check(request, wire_format, "a request")
         if self._mode == "observe":
             return request
         wanted = Wanted(
@@ -322,6 +328,7 @@ class MemoryController:
         Returns:
             The response for the host, and the answers to the calls it must not run.
         """
+        _check(response, wire_format, "a response")
         if self._mode == "observe":
             return Absorbed(response=response)
         turns = response_turns(response, wire_format)
@@ -466,3 +473,11 @@ class MemoryController:
             names = [call.call_id for turn in visible for call in turn.calls]
         for name in names:
             self._persisted.hide(response_key(name), hidden)
+
+
+def _check(body: Request, wire_format: WireFormat, what: str) -> None:
+    if not isinstance(body, Mapping):
+        raise InvalidInput(f"{what} is the decoded body, an object, not {type(body).__name__}")
+    if wire_format not in get_args(WireFormat):
+        known = ", ".join(get_args(WireFormat))
+        raise InvalidInput(f"wire_format is one of {known}, not {wire_format!r}")

@@ -142,7 +142,7 @@ def _persistence(memory: Memory, found: Survey) -> _Found:
     storage = _beneath(memory.storage)
     kept = _note(memory.storage, BACKED_UP)
     evidence = (
-        f"the store is {type(storage).__name__}, {storage.size()} bytes",
+        f"{_kind(storage)}, {storage.size()} bytes",
         f"last verified backup: {'never' if kept is None else kept.isoformat(timespec='minutes')}",
         f"{found.versions} versions in the journals looked at, for rollback",
     )
@@ -237,6 +237,16 @@ def _is_encrypted(memory: Memory) -> bool:
         return memory.storage.note(SEALED) is not None
     except NotAllowed:
         return False
+
+
+def _kind(storage: Storage) -> str:
+    names = {
+        "SQLiteStorage": "an SQLite file",
+        "PostgresStorage": "a PostgreSQL database",
+        "RoutedStorage": "several PostgreSQL nodes",
+        "MemoryStorage": "the memory of one process",
+    }
+    return f"the store is {names.get(type(storage).__name__, 'seen through a credential')}"
 
 
 def _beneath(storage: Storage) -> Storage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from zero_mem.types import Json, MemoryRecord, Path, preview
 
 SAMPLE: Final = 2000
 """Most records of a namespace whose text is looked into."""
+
+PROXY_LEDGER: Final = "proxy.ledger"
+"""The scope in which a proxy keeps an account of each conversation."""
 
 _LONG_OVERDUE: Final = timedelta(days=1)
 _ALL: Final = {"state": {"in": ["active", "archived"]}}
@@ -153,3 +157,7 @@ def _ledgers(space: Namespace, found: Survey) -> None:
         if scope.startswith("ledger:"):
             found.ledgers += 1
             found.calls += len(space.decisions(scope))
+        elif scope == PROXY_LEDGER:
+            accounts = [json.loads(value) for value in space.decisions(scope).values() if value]
+            found.ledgers += len(accounts)
+            found.calls += sum(account.get("calls", 0) for account in accounts)

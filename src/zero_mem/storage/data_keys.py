@@ -77,7 +77,9 @@ class Keys:
         # The row at hand may count changes that are still to be written.
         there = self._transaction.namespace(row.path)
         if self._wrapped(row) or (there is not None and there.sequence):
-            raise NotAllowed(f"the keys of namespace {row.path} were erased, or are missing")
+            raise NotAllowed(
+                f"the keys of namespace {'/'.join(row.path)} were erased, or are missing"
+            )
 
     def unwrapped(self, row: NamespaceRow) -> dict[int, bytes]:
         """Read and unwrap the data keys of a namespace."""

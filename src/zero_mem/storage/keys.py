@@ -75,9 +75,11 @@ class MasterKey:
         try:
             key = base64.b64decode(text.strip(), validate=True)
         except (binascii.Error, ValueError):
-            raise InvalidInput(f"{where} is {KEY_BYTES} bytes in Base64; this is not") from None
+            raise InvalidInput(f"{where} should hold {KEY_BYTES} bytes in Base64") from None
         if len(key) != KEY_BYTES:
-            raise InvalidInput(f"{where} has {KEY_BYTES} bytes, not {len(key)}")
+            raise InvalidInput(
+                f"{where} should hold {KEY_BYTES} bytes in Base64; it holds {len(key)}"
+            )
         return cls(key)
 
     @classmethod

@@ -69,7 +69,10 @@ def unlocked(storage: Storage, encryption: Encryption | None) -> Storage:
 
             return SealedStorage(storage, encryption)
         if storage.note(SEALED) is not None:
-            raise NotAllowed("the store is encrypted; open it with encryption=Encryption(…)")
+            raise NotAllowed(
+                "the store is encrypted: open it with encryption=Encryption(…), or name its key in "
+                "ZERO_MEM_MASTER_KEY_FILE on the command line"
+            )
     except BaseException:
         storage.close()
         raise
