@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zero_mem import Json, Memory, ZeroMemError
+from zero_mem.space import Namespace
 
 PIECES: Final = (
     "\x00", "\ud800", "\udfff\ud800", "\u202e", "\u2066", "\ufeff", "\u200d", "\ufffe",
@@ -49,7 +50,19 @@ def attempts(seed: int, count: int) -> Iterator[Attempt]:
         yield Attempt(name, tuple(text(chance) for _ in range(4)))
 
 
-def outcome(memory: Memory, attempt: Attempt) -> Any:
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """A store of which all namespaces begin alike."""
+
+    memory: Memory
+    root: str
+
+    def namespace(self, *segments: str) -> Namespace:
+        """Give a namespace under the root."""
+        return self.memory.namespace(self.root, *segments)
+
+
+def outcome(memory: Rooted, attempt: Attempt) -> Any:
     """Give what a call returns, or the type of its error and what it says."""
     try:
         return CALLS[attempt.name](memory, *attempt.arguments)
@@ -61,60 +74,60 @@ def _named(text: str) -> str | None:
     return text or None
 
 
-def _save(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _save(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     receipt = m.namespace("h").save(a, kind=_named(b), key=_named(c), tags=[d] if d else ())
     record = m.namespace("h").get(receipt.memory_id)
     return receipt.to_context(), receipt.version, record.content, record.key, record.tags
 
 
-def _save_json(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _save_json(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     value = {a: [b, {c: d}]}
     receipt = m.namespace("h").save(Json(value), metadata={d: c, "m": {a: b}})
     record = m.namespace("h").get(receipt.memory_id)
     return receipt.to_context(), record.content, dict(record.metadata)
 
 
-def _named_save(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _named_save(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     space = m.namespace("h", "named")
     return space.save(a, memory_id=b, session=_named(c), speaker=_named(d)).to_context()
 
 
-def _namespace(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _namespace(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     space = m.namespace("n", a, b)
     space.save(c)
     return space.path, [record.content for record in space.list(limit=3)]
 
 
-def _search(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _search(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     return [(hit.memory_id, round(hit.score, 9)) for hit in m.namespace("h").search(a + b)]
 
 
-def _recall(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _recall(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     recall = m.namespace("h").recall(a, limit=5)
     return [item.memory_id for item in recall.items], recall.text
 
 
-def _filter(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _filter(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     where = {"key": _named(a), "metadata.m": b} if c else {"tag": b, "session": {"ne": a}}
     return m.namespace("h").count({k: v for k, v in where.items() if v is not None})
 
 
-def _read(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _read(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     m.namespace("h").save(a or "x", memory_id="read")
     return m.namespace("h").read("read", pattern=b or "x").text
 
 
-def _decide(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _decide(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     space = m.namespace("h")
     space.decide("scope", a, b)
     return space.decision("scope", a), len(space.decisions("scope"))
 
 
-def _handle(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _handle(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     return m.namespace("h").get(a).memory_id
 
 
-def _event(m: Memory, a: str, b: str, c: str, d: str) -> Any:
+def _event(m: Rooted, a: str, b: str, c: str, d: str) -> Any:
     space = m.namespace("e")
     space.save("x", invalidated_by=[a], metadata={"k": b})
     return space.raise_event(a, match={"k": b}).count
