@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_moment, check_text
@@ -23,6 +24,10 @@ from zero_mem.space.view import View
 from zero_mem.storage.base import NamespaceRow
 from zero_mem.storage.times import to_micros
 from zero_mem.types import Hit, MemoryRecord, Page, Read, Recall
+
+if TYPE_CHECKING:
+    from zero_mem.dense.index import DenseIndex
+    from zero_mem.dense.results import Found
 
 Where: TypeAlias = Mapping[str, Any]
 Records: TypeAlias = list[MemoryRecord | None]
@@ -80,10 +85,13 @@ class Reads(View):
             cursor: `next_cursor` of the page before; it stays valid while records change.
         """
         limit = check_count(limit, "limit")
-        parsed, after = self._filter(where), _position(cursor)
+        parsed, after = filters.parse(where), _position(cursor)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
-            stored = transaction.scan(row, parsed.equalities(), after=after) if row else iter(())
+            if row is None:
+                return Page(items=())
+            parsed = self._asked(row, where, parsed)
+            stored = transaction.scan(row, parsed.equalities(), after=after)
             shown = (s for s in stored if visible(s.record, parsed, now))
             found = list(islice(shown, limit + 1))
         following = f"p{found[limit - 1].position}" if len(found) > limit else None
@@ -99,10 +107,13 @@ class Reads(View):
 
     def count(self, where: Where | None = None) -> int:
         """Count records; live ones unless the filter names a state."""
-        parsed = self._filter(where)
+        parsed = filters.parse(where)
         self._memory.flush()
         with self._reading() as (transaction, row, now):
-            stored = transaction.scan(row, parsed.equalities()) if row else iter(())
+            if row is None:
+                return 0
+            parsed = self._asked(row, where, parsed)
+            stored = transaction.scan(row, parsed.equalities())
             return sum(visible(s.record, parsed, now) for s in stored)
 
     def search(self, query: str, *, where: Where | None = None, limit: int = 10) -> Hits:
@@ -123,16 +134,15 @@ class Reads(View):
         from zero_mem.recall.search import search as search_namespace
 
         limit = check_count(limit, "limit")
-        text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
+        query, parsed = check_query(query), filters.parse(where)
         self._memory.flush()
-        dense = self._memory.dense
-        near = dense.look_up(self._path, text) if dense else None
+        near = self._near(query, self._memory.dense)
         with self._reading() as (transaction, row, now):
             if row is None:
                 return []
             request = Request(
-                query=text,
-                where=parsed,
+                query=self._redactor(row).asked(query),
+                where=self._asked(row, where, parsed),
                 now=now,
                 asked_at=now,
                 own_words=True,
@@ -176,27 +186,27 @@ class Reads(View):
 
         begun = perf_counter()
         config = configuration(profile)
-        text, parsed = self._redactor().asked(check_query(query)), self._filter(where)
+        query, parsed = check_query(query), filters.parse(where)
         asked = None if asked_at is None else check_moment(asked_at, "asked_at")
         tokens = DEFAULT_BUDGET if budget is None else check_count(budget, "budget")
         most = config.items if limit is None else check_count(limit, "limit")
         given = (check_text(session or "", "session"), check_text(speaker or "", "speaker"))
-        live = [self._redactor().name(name) for name in given]
         self._memory.flush()
-        dense = self._memory.dense if config.dense else None
-        near = dense.look_up(self._path, text) if dense else None
+        near = self._near(query, self._memory.dense if config.dense else None)
         with self._reading() as (transaction, row, now):
             if row is None:
                 return Lines(tokens, self._memory.tokenizer).recall([], explain=explain)
             moment = now if asked is None else max(asked, now)
+            redactor = self._redactor(row)
+            text = redactor.asked(query)
             request = Request(
                 query=text,
-                where=parsed,
+                where=self._asked(row, where, parsed),
                 now=moment,
                 asked_at=asked or now,
                 config=config,
-                session=live[0],
-                speaker=live[1],
+                session=redactor.name(given[0]),
+                speaker=redactor.name(given[1]),
                 similarities=near.scores if near else None,
                 shown=lambda record: _shown(row, record),
             )
@@ -212,6 +222,12 @@ class Reads(View):
             )
         self._memory.metrics.recalled(len(recall.items), recall.tokens, begun)
         return replace(recall, behind=near.behind, degraded=near.degraded) if near else recall
+
+    def _near(self, query: str, dense: DenseIndex | None) -> Found | None:
+        """Look up what is near a query by its vector; the embedder never sees what is redacted."""
+        if dense is None:
+            return None
+        return dense.look_up(self._path, self._redactor(self._row()).asked(query))
 
     def recall_for_prompt(
         self, memory_ids: Sequence[str | int], *, budget: int | None = None

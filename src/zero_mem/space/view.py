@@ -84,13 +84,13 @@ class View:
         with self._writing() as plan:
             yield plan
 
-    def _redactor(self) -> Redactor:
-        return self._memory.redactors.of(of_namespace(self._row().settings))
+    def _redactor(self, row: NamespaceRow) -> Redactor:
+        return self._memory.redactors.of(of_namespace(row.settings))
 
-    def _filter(self, where: Mapping[str, Any] | None) -> Filter:
-        """Parse a filter; what is stored redacted is looked up so."""
-        parsed = filters.parse(where)
-        return filters.parse(self._redactor().asked_where(where)) if where else parsed
+    def _asked(self, row: NamespaceRow, where: Mapping[str, Any] | None, parsed: Filter) -> Filter:
+        """Give a parsed filter by which what is stored redacted is found."""
+        asked = self._redactor(row).asked_where(where) if where else where
+        return parsed if asked == where else filters.parse(asked)
 
     def _row(self) -> NamespaceRow:
         with self._reading() as (_, row, _):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
+from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
@@ -136,7 +137,7 @@ class Writes(View):
     def _queue(self, request: SaveRequest) -> MemoryReceipt:
         if (request.key, request.memory_id) != (None, None):
             # The receipt names them before the write is applied.
-            request = redacted_save(request, self._redactor())
+            request = redacted_save(request, self._redactor(self._row()))
         accepted = self._memory.queued.accept(self, request)
         return MemoryReceipt(
             memory_id=accepted,
@@ -296,8 +297,9 @@ class Writes(View):
         """
         if not where and not everything:
             raise InvalidInput("delete_many needs a filter, or everything=True to delete all")
-        parsed = self._filter(where)
+        parsed = filters.parse(where)
         with self._write_after_queue() as plan:
+            parsed = self._asked(plan.row, where, parsed)
             found = [
                 stored.record.memory_id
                 for stored in plan.transaction.scan(plan.row, parsed.equalities())

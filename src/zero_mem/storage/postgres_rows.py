@@ -12,6 +12,7 @@ from typing import Any
 
 from zero_mem.storage.base import JournalEntry, NamespaceRow, Stored
 from zero_mem.storage.codec import decode_body, decode_fields, decode_path
+from zero_mem.storage.journal_rows import read_entry
 from zero_mem.storage.postgres_text import digest, escape, escape_optional, unescape
 from zero_mem.storage.times import micros
 
@@ -263,40 +264,12 @@ def stored_record(row: NamespaceRow, columns: Sequence[Any]) -> Stored:
 
 def journal_entry(row: NamespaceRow, columns: Sequence[Any], origin: str) -> JournalEntry:
     """Read the columns of `Statements.journal`; `origin` is this store's own name."""
-    sequence, group, at, actor, operation, reason, elsewhere, fields, kind, data = columns[:10]
-    before_fields, before_kind, before_data = columns[10:]
-    stored = _journalled(row, fields, kind, data, sequence, at)
-    before = None
-    if before_fields is not None:
-        before = _journalled(row, before_fields, before_kind, before_data, 0, at)
-    return JournalEntry(
-        namespace=row.path,
-        sequence=sequence,
-        group=group,
-        at=at,
-        actor=unescape(actor),
-        operation=operation,
-        reason=unescape(reason),
-        origin=elsewhere or origin,
-        memory_id=stored.record.memory_id,
-        uid=stored.record.uid,
-        version=stored.record.version,
-        parent=stored.parent,
-        record=None if kind is None else stored,
-        before_version=before.record.version if before else 0,
-        before=None if before is None or before_kind is None else before.record.content,
-    )
+    plain = list(columns)
+    for place in _ESCAPED:
+        if plain[place] is not None:
+            plain[place] = unescape(plain[place])
+    return read_entry(row, plain, origin)
 
 
-def _journalled(
-    row: NamespaceRow, fields: str, kind: str | None, data: bytes, sequence: int, at: int
-) -> Stored:
-    """Read a record as the journal has it; accesses are not journalled."""
-    return decode_fields(
-        fields,
-        namespace=row.path,
-        content="" if kind is None else decode_body(unescape(kind), data),
-        sequence=sequence,
-        accessed_at=at,
-        access_count=0,
-    )
+_ESCAPED = (3, 5, 8, 11)
+"""The places of actor, reason, and the types of both bodies."""
