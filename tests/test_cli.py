@@ -237,6 +237,21 @@ def test_purge_erases_from_the_file(tmp_path: Path) -> None:
     assert run("purge", "1", code=1).stderr
 
 
+@pytest.mark.req("history:purge")
+def test_a_dry_run_of_purge_counts_and_leaves_everything() -> None:
+    run("save", "quite-a-secret", "--tag", "old")
+    run("update", "1", "a longer secret")
+    assert said("purge", "--tag", "old", "--dry-run").splitlines() == [
+        "[memo:1] 2 versions, 2 bodies, 29 bytes",
+        "would erase 1 memory, 29 bytes",
+    ]
+    foreseen = parsed("purge", "1", "--dry-run")
+    assert (foreseen["dry_run"], foreseen["count"]) == (True, 0)
+    assert parsed("get", "1")["version"] == 2
+    assert parsed("purge", "1")["erased"] == foreseen["erased"]
+    assert run("purge", "1", "--dry-run", code=1).stderr
+
+
 # Reading
 
 

@@ -257,6 +257,11 @@ class GuardedTransaction(Transaction):
         self._check("read", row.path)
         return self._inner.scopes(row)
 
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        """See `Transaction`."""
+        self._check("read", row.path)
+        return self._inner.decided_for(row, uids)
+
     def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
         """See `Transaction`."""
         self._check("read", row.path)

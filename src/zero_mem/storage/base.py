@@ -324,6 +324,10 @@ class Transaction(ABC):
         """List the scopes that have decisions, in order of name."""
 
     @abstractmethod
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        """Count the values that belong to these records, by (uid, scope)."""
+
+    @abstractmethod
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """Set the value under (scope, key)."""
 

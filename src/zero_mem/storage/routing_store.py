@@ -377,6 +377,9 @@ class RoutedTransaction(Transaction):
     def scopes(self, row: NamespaceRow) -> list[str]:
         return self._of(row).scopes(row)
 
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        return self._of(row).decided_for(row, uids)
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._of(row).decide(row, decision)
 

@@ -373,6 +373,10 @@ class SealedTransaction(Transaction):
         """See `Transaction`; the wrapped keys are no decisions of anybody's."""
         return [scope for scope in self._inner.scopes(row) if scope != KEYS]
 
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        """See `Transaction`."""
+        return self._inner.decided_for(row, uids)
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """See `Transaction`."""
         seal, value = self._keys.seal(row), decision.value
