@@ -117,6 +117,8 @@ def test_the_providers_usage_corrects_the_count_and_sets_the_price(
     assert ledger.columns == sum((call.columns for call in ledger.calls), CallTokens())
     assert ledger.columns.roll_up().prompt == ledger.columns.prompt
     assert ledger.saved > 0
+    snapshot = space.memory.snapshot()
+    assert (snapshot.calls, CallTokens(**snapshot.tokens)) == (3, ledger.columns)
 
 
 @pytest.mark.req("ledger:columns", "controller:modes")

@@ -85,6 +85,9 @@ def test_calls_are_priced_from_the_providers_own_usage(
     assert row["paid"]["cost"]["read"] == pytest.approx(60 * price.read / 1e6)
     assert row["paid"]["cost"]["output"] == pytest.approx(5 * price.output / 1e6)
     assert (row["mode"], row["origin"], row["estimated"]) == ("observe", "named", 0)
+    snapshot = memory.snapshot()
+    assert (snapshot.calls, snapshot.tokens["output"]) == (1, 5)
+    assert CallTokens(**snapshot.tokens).prompt == 100
 
 
 def test_without_usage_or_price_it_says_so(provider: Upstream, memory: Memory) -> None:

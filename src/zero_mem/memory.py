@@ -348,9 +348,13 @@ class Memory:
         )
 
     def snapshot(self) -> Snapshot:
-        """Read what this process did with the store, as counters."""
+        """Read what this process did with the store, as counters, and how its pool stands."""
         queued = self.queued
-        return self.metrics.snapshot(queued=queued.depth, queue_failures=len(queued.failures))
+        return self.metrics.snapshot(
+            queued=queued.depth,
+            queue_failures=len(queued.failures),
+            pools=self._storage.pools(),
+        )
 
     def health(self) -> Health:
         """Ask the store whether it answers, and what waits to be done; nothing is written."""

@@ -271,6 +271,7 @@ class Ledger:
         written = json.dumps([*value, call.billed, call.without])
         item = {"scope": self._scope, "key": os.urandom(8).hex(), "value": written}
         self._space.decide_many([item], durable=False)
+        self._space.memory.metrics.called(call.columns)
 
     def read(self, prices: PriceTable) -> ConversationLedger:
         """Read all calls, in order."""

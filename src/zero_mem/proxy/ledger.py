@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from zero_mem.errors import ZeroMemError
+from zero_mem.ledger.columns import PROMPT_COLUMNS, CallTokens
 from zero_mem.proxy.accounts import Account, added, total
 from zero_mem.proxy.counting import Counter, Entry, Passed
 from zero_mem.space import Namespace
@@ -130,6 +131,7 @@ class Ledger:
             self._left_out += 1
         else:
             self._enter(entry, time.time())
+            self._space.memory.metrics.called(_tokens(entry.account))
         self._version += 1
 
     def _enter(self, entry: Entry, now: float) -> None:
@@ -153,6 +155,12 @@ class Ledger:
                 with self._lock:
                     self._book.unwritten |= due.keys()
                 return
+
+
+def _tokens(account: Account) -> CallTokens:
+    """Give what a call really took, by column."""
+    tokens = account["paid"]["tokens"]
+    return CallTokens(**{name: tokens[name] for name in (*PROMPT_COLUMNS, "output")})
 
 
 def _stored(key: str, account: Account) -> dict[str, str]:

@@ -20,6 +20,7 @@ from zero_mem.storage.base import (
     Final,
     JournalEntry,
     NamespaceRow,
+    PoolState,
     Posting,
     Storage,
     Stored,
@@ -220,6 +221,10 @@ class PostgresStorage(Storage):
         with self._session(write=False) as session:
             found = session.run(sql, (self.server.schema,)).fetchone()
         return int(found[0]) if found else 0
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage.pools`."""
+        return {self.node: self.server.pool_state()}
 
     def close(self) -> None:
         """Close every connection."""

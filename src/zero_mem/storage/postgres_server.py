@@ -14,6 +14,7 @@ import psycopg
 import psycopg_pool
 
 from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from zero_mem.storage.base import PoolState
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
@@ -147,6 +148,26 @@ class Server:
             connection.close()
             return
         pool.putconn(connection)
+
+    def pool_state(self) -> PoolState:
+        """Tell how the pool stands."""
+        most = self.target.connections
+        pool = self._pool
+        if pool is None:
+            return PoolState(most=most)
+        found: dict[str, int] = pool.get_stats()
+        size = found["pool_size"]
+        return PoolState(
+            most=most,
+            size=size,
+            in_use=max(0, size - found["pool_available"]),
+            waiting=found["requests_waiting"],
+            requests=found.get("requests_num", 0),
+            waits=found.get("requests_queued", 0),
+            wait_seconds=found.get("requests_wait_ms", 0) / 1000,
+            timeouts=found.get("requests_errors", 0),
+            lost=found.get("returns_bad", 0) + found.get("connections_lost", 0),
+        )
 
     def close(self) -> None:
         """Close every connection."""

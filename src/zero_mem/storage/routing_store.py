@@ -16,6 +16,7 @@ from zero_mem.storage.base import (
     Decision,
     JournalEntry,
     NamespaceRow,
+    PoolState,
     Posting,
     Storage,
     Stored,
@@ -161,6 +162,13 @@ class RoutedStorage(Storage):
     def size(self) -> int:
         """See `Storage.size`."""
         return sum(self._each(lambda node: node.size()))
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage.pools`; a node that was not needed yet has none."""
+        found: dict[str, PoolState] = {}
+        for node in list(self._open.values()):
+            found |= node.pools()
+        return found
 
     def close(self) -> None:
         """Close every node's connections."""

@@ -27,6 +27,7 @@ from zero_mem.storage.base import (
     Decision,
     JournalEntry,
     NamespaceRow,
+    PoolState,
     Posting,
     Storage,
     Transaction,
@@ -158,6 +159,10 @@ class SealedStorage(Storage):
     def scrub(self, *, wait: bool = True) -> None:
         """See `Storage.scrub`."""
         self._inner.scrub(wait=wait)
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage`."""
+        return self._inner.pools()
 
     def scrub_pending(self) -> bool:
         """See `Storage.scrub_pending`."""
