@@ -229,7 +229,8 @@ class Session:
 
     def _send_first(self, statements: Sequence[Statement]) -> Cursor:
         """Begin; a connection that was lost while it was idle is replaced, nothing was done."""
-        for _ in range(self._server.target.connections):
+        # After a restart of the server every pooled connection is a lost one; the next is new.
+        for _ in range(self._server.target.connections + 1):
             self._connection = self._server.take()
             try:
                 cursor = self._send(statements)
