@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,12 @@ def _mount(*arguments: str) -> None:
 
 
 def _unmount(folder: Path) -> None:
-    subprocess.run(["umount", str(folder)], check=True)
+    """Take a disk off as soon as the last process that was killed has let go of it."""
+    for _ in range(500):
+        if not subprocess.run(["umount", str(folder)], capture_output=True, check=False).returncode:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"{folder} stays in use")
 
 
 @dataclass(frozen=True, slots=True)
