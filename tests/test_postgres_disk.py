@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -102,6 +103,8 @@ def cluster() -> Callable[[Path], Server]:
         except NoServer as error:
             refuse_or_skip(error)
         new_database(server, "store")
+        # A cluster is made without a sync; what the server writes from now on it syncs itself.
+        subprocess.run(["sync", "-f", str(folder)], check=True)
         return server
 
     return made
