@@ -27,6 +27,9 @@ CONNECTIONS = 16
 PATIENCE = 30.0
 """Seconds that a transaction waits for a connection, by default."""
 
+MIGRATE = ("copy", "bare", "refuse")
+"""What becomes of an older store: brought up to date after a copy, without one, or not at all."""
+
 RECONNECT = 1.0
 """Seconds after which the pool gives up a connection that it can't open, until the next asks.
 
@@ -63,6 +66,9 @@ class Target:
             raise InvalidInput(f"schema is a plain name, not {self.schema!r}")
         self.connections = _count(options.pop("connections", str(CONNECTIONS)), "connections")
         self.patience = float(_count(options.pop("patience", str(int(PATIENCE))), "patience"))
+        self.migrate = options.pop("migrate", MIGRATE[0])
+        if self.migrate not in MIGRATE:
+            raise InvalidInput(f"migrate is one of {', '.join(MIGRATE)}, not {self.migrate!r}")
         prepared = options.pop("prepare_threshold", "")
         self.prepare_threshold = _count(prepared, "prepare_threshold") if prepared else None
         credentials, _, host = parts.netloc.rpartition("@")
