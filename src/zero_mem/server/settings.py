@@ -116,7 +116,7 @@ def _checked(name: str, value: Any, where: str) -> Any:
     return value
 
 
-_KINDS: Final = {str: "text", int: "a whole number", float: "a number"}
+_KINDS: Final = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
 
 
 def _default(name: str) -> Any:
