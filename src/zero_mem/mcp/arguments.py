@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -18,6 +20,13 @@ _KINDS: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "array": ((list,), "a list of texts"),
 }
 
+_HALF: Final = re.compile("[\ud800-\udfff]")
+
+
+def carried(text: str) -> str:
+    """Give a text as UTF-8 can carry it: half of a surrogate pair becomes U+FFFD."""
+    return _HALF.sub("\ufffd", text)
+
 
 def checked(tool: Definition, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Give a call's arguments without those that are null.
@@ -31,6 +40,8 @@ def checked(tool: Definition, given: Mapping[str, Any] | None) -> dict[str, Any]
         if name not in tool.properties:
             raise InvalidInput(f"{tool.name} has no argument {name[:40]!r}; it takes {taken}")
         _check(name, value, tool.properties[name])
+    if _HALF.search(json.dumps(arguments, ensure_ascii=False)):
+        raise InvalidInput("a text has half of a surrogate pair, which no UTF-8 can carry")
     for name in tool.required:
         if name not in arguments:
             raise InvalidInput(f"{name} is missing; {tool.name} takes {taken}")

@@ -15,7 +15,7 @@ from zero_mem.controller.reading import MOST_BUDGET, READ_BUDGET, answer_read
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import escape
 from zero_mem.mcp import definitions
-from zero_mem.mcp.arguments import checked, named
+from zero_mem.mcp.arguments import carried, checked, named
 from zero_mem.mcp.definitions import BY_NAME, Receipt
 from zero_mem.operations.requests import DEFAULT_KIND
 from zero_mem.policy.limits import limits_for
@@ -56,8 +56,7 @@ def call(space: Namespace, name: str, given: Arguments | None) -> Answer:
 def refused(error: ZeroMemError) -> Answer:
     """Say an error as a tool's answer: its type, what was wrong, what to do."""
     text = f"{type(error).__name__}: {escape(str(error))}{_advice(error)}"
-    # A text that no UTF-8 can carry would break the connection.
-    return Answer(text=text.encode(errors="replace").decode(), is_error=True)
+    return Answer(text=carried(text), is_error=True)
 
 
 def _advice(error: ZeroMemError) -> str:
@@ -128,23 +127,29 @@ def _delete(space: Namespace, given: Arguments) -> Answer:
 
 
 def _search(space: Namespace, given: Arguments) -> Answer:
-    found = space.recall(given["query"], budget=_room(given))
-    notes = [f"({found.left_out})"] if found.left_out else []
-    if not found.items:
-        return Answer(text=" ".join(notes) or "(nothing found)")
+    budget = _budget(given)
+    room = _room(budget)
+    while True:
+        found = space.recall(given["query"], budget=room)
+        notes = [f"({found.left_out})"] if found.left_out else []
+        text = fence([found.text, *notes]) if found.items else " ".join(notes)
+        over = tokenizer(ENCODING).count(text) - budget
+        if over <= 0 or not found.items:
+            break
+        room = max(1, room - over)  # the note is within the budget too
     space.mark_used([item.memory_id for item in found.items])
-    return Answer(text=fence([found.text, *notes]))
+    return Answer(text=carried(text) or "(nothing found)")
 
 
 def _read(space: Namespace, given: Arguments) -> Answer:
     reference = named(given["id"])
-    choice = dict(given) | {"budget": _room(given)}
+    choice = dict(given) | {"budget": _room(_budget(given))}
     if reference.pointer is not None:
         choice.setdefault("pointer", reference.pointer)
     record = space.get(reference.memory_id)
     text = answer_read(record.memory_id, record.content, choice, tokenizer=tokenizer(ENCODING))
     space.mark_used([record.memory_id])
-    return Answer(text=fence([escape_tags(text)]))
+    return Answer(text=carried(fence([escape_tags(text)])))
 
 
 _CALLS: Final[Mapping[str, Callable[[Namespace, Arguments], Answer]]] = {
@@ -181,10 +186,14 @@ def _check_free(space: Namespace, record: MemoryRecord) -> None:
         raise NotAllowed("what is pinned can only be changed by who pinned it")
 
 
-def _room(given: Arguments) -> int:
-    """Give the tokens that a budget leaves within the fence."""
+def _budget(given: Arguments) -> int:
     budget = int(given.get("budget", READ_BUDGET))
     if budget < 1:
         raise InvalidInput("budget is a whole number from 1")
+    return min(budget, MOST_BUDGET)
+
+
+def _room(budget: int) -> int:
+    """Give the tokens that a budget leaves within the fence."""
     around = tokenizer(ENCODING).count(f"{FENCE_OPENING}\n\n{FENCE_CLOSING}")
-    return max(1, min(budget, MOST_BUDGET) - around)
+    return max(1, budget - around)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from time import perf_counter
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -21,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zero_mem.api.problems import Refusal, problem_json, problem_of
-from zero_mem.errors import InvalidInput, ZeroMemError
+from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
 from zero_mem.mcp.server import Context, Session, server
 from zero_mem.mcp.watching import AT_ONCE, News, last_position
 from zero_mem.operations.history import HistoryEntry
@@ -42,6 +43,8 @@ DEFAULT: Final = ("default",)
 """The namespace of the bare address."""
 
 _SESSION: Final = "zero_mem.mcp.session"
+# One line for each request is enough, and it is ours.
+logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -116,12 +119,17 @@ class Endpoint:
         """Refuse pages of other origins, and what is no call."""
         origin = request.headers.get("origin")
         if origin is not None and not self._is_ours(origin):
-            raise Refusal("wrong-host", "pages of this origin may not call here (setting cors)")
+            raise NotAllowed("pages of this origin may not call here; the setting cors names some")
         if request.method != "POST":
             raise Refusal("wrong-method", "send each call by POST", {"Allow": "POST"})
 
     def _is_ours(self, origin: str) -> bool:
-        return origin in self._origins or (urlsplit(origin).hostname or "") in self._names
+        if self._origins & {origin, "*"}:
+            return True
+        try:
+            return (urlsplit(origin).hostname or "") in self._names
+        except ValueError:
+            return False
 
 
 class _Listeners:
@@ -211,9 +219,12 @@ def _again(content: bytes, receive: Receive) -> Receive:
 
 
 def _secured(send: Send) -> Send:
+    begun = perf_counter()
+
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
             MutableHeaders(scope=message).update(SECURITY)
+            LOG.info("POST mcp %d %.1f ms", message["status"], 1000 * (perf_counter() - begun))
         await send(message)
 
     return secured

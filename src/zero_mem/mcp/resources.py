@@ -11,6 +11,7 @@ from typing import Final
 from zero_mem.conversation.candidates import by_visibility
 from zero_mem.errors import InvalidInput
 from zero_mem.mcp.addresses import address, reference
+from zero_mem.mcp.arguments import carried
 from zero_mem.mcp.calls import ENCODING
 from zero_mem.mcp.watching import last_position
 from zero_mem.recall.render import named as named_ids
@@ -83,7 +84,7 @@ def _listed(record: MemoryRecord, *, pinned: bool) -> Listed:
 
 
 def content(space: Namespace, uri: str) -> Content:
-    """Read the body at an address, byte for byte, or the part that its fragment names.
+    """Read the body at an address, whole, or the part that its fragment names.
 
     Raises:
         InvalidInput: The address is none, or the body has no such part.
@@ -103,11 +104,8 @@ def _content(body: Body) -> Content:
     if isinstance(body, Blob):
         data = base64.b64encode(body.data).decode()
         return Content(media_type=body.media_type, data=data, is_binary=True)
-    if isinstance(body, Json):
-        return Content(
-            media_type=_media_type(body), data=json.dumps(body.value, ensure_ascii=False)
-        )
-    return Content(media_type=_media_type(body), data=body)
+    text = json.dumps(body.value, ensure_ascii=False) if isinstance(body, Json) else body
+    return Content(media_type=_media_type(body), data=carried(text))
 
 
 def _media_type(body: Body) -> str:
@@ -121,7 +119,7 @@ def pinned(space: Namespace) -> str:
 
     Whole lines only; what does not fit is named in a last line.
     """
-    return "\n".join(_filled(space)) or "(nothing is pinned)"
+    return carried("\n".join(_filled(space))) or "(nothing is pinned)"
 
 
 def _filled(space: Namespace) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import threading
@@ -20,6 +21,7 @@ from zero_mem.operations.history import HistoryEntry
 from zero_mem.space import Namespace
 
 import mcp_types as types  # isort: skip - after the module that says which extra is missing
+from pydantic import ValidationError  # isort: skip
 from mcp.server.stdio import stdio_server  # isort: skip
 from mcp.shared.message import SessionMessage  # isort: skip
 
@@ -62,9 +64,10 @@ async def _converse(session: _StdioSession, lines: _Lines) -> None:
     protocol = server(lambda context: session)
     open_requests = _OpenRequests()
     async with stdio_server(stdin=cast("Any", lines)) as (read, write):
+        out = _Outgoing(write, open_requests)
         await protocol.run(
-            _Incoming(read, open_requests, session.ended),
-            _Outgoing(write, open_requests),
+            _Incoming(read, open_requests, session.ended, out),
+            out,
             protocol.create_initialization_options(),
         )
 
@@ -123,13 +126,14 @@ class _Lines:
     def _read(self) -> None:
         # Closed under this thread, or at the end of the process: there is nobody to tell.
         with suppress(OSError, RuntimeError):
-            rest = b""
+            begun: list[bytes] = []
             while part := os.read(0, _READ):
-                *lines, rest = (rest + part).split(b"\n") if b"\n" in part else (rest + part,)
-                for line in lines:
-                    self._put(line)
-            if rest:
-                self._put(rest)
+                *ended, rest = part.split(b"\n")
+                for line in ended:
+                    self._put(b"".join([*begun, line]))
+                    begun = []
+                begun.append(rest)
+            self._put(b"".join(begun))
             self._loop.call_soon_threadsafe(self.end)
 
     def _put(self, line: bytes) -> None:
@@ -213,36 +217,56 @@ class _Stream:
 class _Incoming(_Stream):
     """What the host sends; its end is passed on when all is answered.
 
-    The SDK gives up every request at the end of the stream.
+    The SDK gives up every request at the end of the stream, and passes over lines that it can't
+    read: one that is JSON and has an id gets its answer here.
     """
 
-    def __init__(self, inner: Any, open_requests: _OpenRequests, ended: asyncio.Event) -> None:
+    def __init__(
+        self, inner: Any, open_requests: _OpenRequests, ended: asyncio.Event, out: _Outgoing
+    ) -> None:
         super().__init__(inner, open_requests)
         self._ended = ended
+        self._out = out
 
     @property
     def last_context(self) -> Any:
         return self._inner.last_context
 
     async def receive(self) -> Any:
-        item = await self._inner.receive()
-        if isinstance(item, SessionMessage):
-            self._open.came(item.message)
-        return item
+        return await self._noted(await self._inner.receive())
 
     def __aiter__(self) -> _Incoming:
         return self
 
     async def __anext__(self) -> Any:
         try:
-            item = await self._inner.__anext__()
+            return await self._noted(await self._inner.__anext__())
         except StopAsyncIteration:
             self._ended.set()
             await self._open.settled(_GRACE)
             raise
+
+    async def _noted(self, item: Any) -> Any:
         if isinstance(item, SessionMessage):
             self._open.came(item.message)
+        elif isinstance(item, ValidationError) and (refusal := _refusal_of(item)) is not None:
+            await self._out.send(SessionMessage(refusal))
         return item
+
+
+def _refusal_of(error: ValidationError) -> types.JSONRPCError | None:
+    """Answer a line that is JSON with an id, and yet no message: a half character is in it."""
+    with suppress(ValueError, RecursionError):
+        message = json.loads(error.errors()[0]["input"])
+        identity = message.get("id") if isinstance(message, dict) else None
+        if isinstance(identity, (int, str)) and "method" in message:
+            problem = types.ErrorData(
+                code=types.INVALID_REQUEST,
+                message="this is no message: a text in it has half of a surrogate pair, or its "
+                "form is wrong",
+            )
+            return types.JSONRPCError(jsonrpc="2.0", id=identity, error=problem)
+    return None
 
 
 class _Outgoing(_Stream):
