@@ -60,10 +60,9 @@ def run(space: Namespace, talk: Callable[[Client], Coroutine[Any, Any, R]]) -> R
     async def whole() -> R:
         async with connected(space) as client:
             # What fails in there would come out in groups of groups.
-            (outcome,) = await asyncio.gather(talk(client), return_exceptions=True)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
+            talking = asyncio.ensure_future(talk(client))
+            await asyncio.wait([talking])
+        return talking.result()
 
     return asyncio.run(whole())
 

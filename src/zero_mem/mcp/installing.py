@@ -10,7 +10,8 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -172,42 +173,56 @@ def _check_meaning(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 def _put_toml(text: str, servers: str, name: str, entry: Mapping[str, Any]) -> str:
     parsed = _toml(text)
     _check_object(parsed.get(servers, {}), servers)
-    if parsed.get(servers, {}).get(name) == entry:
+    known = parsed.get(servers, {}).get(name)
+    if known == entry:
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
     fields = (f"{key} = {_toml_value(value)}" for key, value in entry.items())
     block = newline.join([f"[{servers}.{name}]", *fields]) + newline
-    found = _toml_block(text, servers, name)
-    if found is None:
-        gap = newline if text and not text.endswith("\n") else ""
-        new = text + gap + (newline if text.strip() else "") + block
-    else:
-        new = text[: found[0]] + block + text[found[1] :]
-    _check_meaning(_toml(new), placed(parsed, (servers, name), dict(entry)))
-    return new
+    wanted = placed(parsed, (servers, name), dict(entry))
+    if known is not None:
+        news = (
+            text[:start] + block + text[end:] for start, end in _toml_blocks(text, servers, name)
+        )
+        return _first_that_means(wanted, news)
+    gap = newline if text and not text.endswith("\n") else ""
+    return _first_that_means(wanted, [text + gap + (newline if text.strip() else "") + block])
 
 
 def _removed_toml(text: str, servers: str, name: str) -> str:
     parsed = _toml(text)
     if name not in parsed.get(servers, {}):
         return text
-    found = _toml_block(text, servers, name)
-    if found is None:
-        raise InvalidInput(f"{servers}.{name} is written in a way that can't be taken out safely")
-    start, end = found
-    head = text[:start]
-    if end == len(text) and head.endswith("\n\n"):
-        head = head[:-1]  # the empty line that came with it
-    elif end == len(text) and head.endswith("\n\r\n"):
-        head = head[:-2]
-    new = head + text[end:]
     wanted = removed(parsed, (servers, name))
-    if not wanted[servers]:
-        # A table that only its inner tables made goes with the last of them.
-        wanted = _toml(new) if servers not in _toml(new) else wanted
-        _check_meaning(removed(wanted, (servers,)), removed(parsed, (servers,)))
-    _check_meaning(_toml(new), wanted)
-    return new
+    news = (_cut(text, start, end) for start, end in _toml_blocks(text, servers, name))
+    return _first_that_means(wanted, news, may_lack=None if wanted[servers] else servers)
+
+
+def _cut(text: str, start: int, end: int) -> str:
+    """Take a block out, and before one at the end the empty line that came with it."""
+    head = text[:start]
+    if end == len(text):
+        for empty in ("\n\n", "\n\r\n"):
+            head = head[: 1 - len(empty)] if head.endswith(empty) else head
+    return head + text[end:]
+
+
+def _first_that_means(
+    wanted: Mapping[str, Any], texts: Iterable[str], *, may_lack: str | None = None
+) -> str:
+    """Give the first text with a meaning.
+
+    Args:
+        wanted: The meaning.
+        texts: What to choose from; a header may stand in a string too.
+        may_lack: A table that goes with the last table in it.
+    """
+    for text in texts:
+        with suppress(InvalidInput):
+            found = _toml(text)
+            if found == wanted or (may_lack and found == removed(wanted, (may_lack,))):
+                return text
+    raise InvalidInput("it is written in a way that can't be edited safely")
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -222,23 +237,18 @@ def _toml_value(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml_block(text: str, servers: str, name: str) -> tuple[int, int] | None:
-    """Find the table of a server and those in it; None where there is no such table."""
+def _toml_blocks(text: str, servers: str, name: str) -> Iterator[tuple[int, int]]:
+    """Find the tables that may be a server's, each with those in it."""
     ours = re.compile(
         rf"^[ \t]*\[[ \t]*[\"']?{re.escape(servers)}[\"']?[ \t]*\.[ \t]*[\"']?"
         rf"{re.escape(name)}[\"']?[ \t]*(?:\]|\.)",
         re.MULTILINE,
     )
-    first = ours.search(text)
-    if first is None:
-        return None
-    start, end = first.start(), len(text)
-    for header in _HEADER.finditer(text, first.end()):
-        if ours.match(text, header.start()) is None:
-            end = header.start()
-            break
-    if end < len(text):
-        # What stands before the next table belongs to that one.
-        kept = _BLANK_OR_COMMENT.search(text, start, end)
-        end = kept.start() if kept else end
-    return start, end
+    for first in ours.finditer(text):
+        headers = (header.start() for header in _HEADER.finditer(text, first.end()))
+        end = next((at for at in headers if ours.match(text, at) is None), len(text))
+        if end < len(text):
+            # What stands before the next table belongs to that one.
+            kept = _BLANK_OR_COMMENT.search(text, first.start(), end)
+            end = kept.start() if kept else end
+        yield first.start(), end

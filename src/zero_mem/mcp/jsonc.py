@@ -114,12 +114,11 @@ class Document:
         return head + self.text[comma:kept] + self.text[member.node.end :]
 
     def _without_first(self, node: Node, member: Member) -> str:
+        start = self._content_end(node.start + 1, member.start)
         end = member.comma or member.node.end
-        rest = self.text[end : node.end - 1]
-        if len(node.members) == 1 and not rest.strip():
-            start = self._content_end(node.start + 1, member.start)
-            return self.text[:start] + self.text[node.end - 1 :]
-        return self.text[: self._content_end(node.start + 1, member.start)] + self.text[end:]
+        if start == node.start + 1 and not self.text[end : node.end - 1].strip():
+            end = node.end - 1  # nothing is left in the braces
+        return self.text[:start] + self.text[end:]
 
     def _content_end(self, start: int, end: int) -> int:
         """Find where comments between two places end; the white space after them is not kept."""

@@ -70,7 +70,7 @@ def _recent(space: Namespace) -> list[MemoryRecord]:
     after = max(0, last_position(space) - RECENT)
     entries = space.changes(after=after, limit=RECENT)
     ids = dict.fromkeys(entry.memory_id for entry in reversed(entries))
-    return [record for record in space.get_many(ids) if record is not None]
+    return [record for record in space.get_many(list(ids)) if record is not None]
 
 
 def _listed(record: MemoryRecord, *, pinned: bool) -> Listed:

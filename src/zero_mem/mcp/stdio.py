@@ -257,7 +257,8 @@ class _Incoming(_Stream):
 def _refusal_of(error: ValidationError) -> types.JSONRPCError | None:
     """Answer a line that is JSON with an id, and yet no message: a half character is in it."""
     with suppress(ValueError, RecursionError):
-        message = json.loads(error.errors()[0]["input"])
+        given = error.errors()[0]["input"]
+        message = json.loads(given) if isinstance(given, str) else given
         identity = message.get("id") if isinstance(message, dict) else None
         if isinstance(identity, (int, str)) and "method" in message:
             problem = types.ErrorData(
