@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypedDict
 
+from zero_mem.controller.definitions import READ_TOOL, SEARCH_TOOL, read_definition
+
 SAVE: Final = "memory_save"
-SEARCH: Final = "memory_search"
-READ: Final = "memory_read"
+SEARCH: Final = SEARCH_TOOL
+READ: Final = READ_TOOL
 UPDATE: Final = "memory_update"
 DELETE: Final = "memory_delete"
 
@@ -106,16 +108,7 @@ TOOLS: Final = (
     Definition(
         name=READ,
         purpose="Read [memo:ID], whole or in part.",
-        properties={
-            "id": _TEXT,
-            "pointer": {"type": "string", "description": "JSON Pointer"},
-            "rows": {"type": "object", "description": '{"status":"late"}'},
-            "lines": {"type": "string", "description": "10-40"},
-            "pattern": _TEXT,
-            "query": _TEXT,
-            "budget": _BUDGET,
-            "page": _NUMBER,
-        },
+        properties=read_definition("anthropic")["input_schema"]["properties"],
         required=("id",),
         read_only=True,
         idempotent=True,
