@@ -199,6 +199,27 @@ def test_a_line_that_is_no_message_is_answered_where_it_has_an_id(tmp_path: Path
     assert stored(tmp_path) == ["tea"]
 
 
+@pytest.mark.req("mcp:stdio", "mcp:resources")
+def test_a_client_of_an_earlier_version_hears_of_what_it_subscribed_to(tmp_path: Path) -> None:
+    with Raw(store(tmp_path)) as server:
+        server.send(*hello("2025-06-18"))
+        assert server.line()["result"]["capabilities"]["resources"]["subscribe"]
+        for number, uri in ((1, "memo://1"), (2, "memo://2")):
+            server.send({"id": number, "method": "resources/subscribe", "params": {"uri": uri}})
+            assert server.line() == {"jsonrpc": "2.0", "id": number, "result": {}}
+        server.send({"id": 3, "method": "resources/unsubscribe", "params": {"uri": "memo://1"}})
+        assert server.line()["id"] == 3
+        with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:  # another process's write
+            for text in ("one", "two"):
+                memory.namespace("acme", "alice").save(text)
+        assert server.line() == {
+            "jsonrpc": "2.0",
+            "method": "notifications/resources/updated",
+            "params": {"uri": "memo://2"},
+        }
+        assert server.ended() == (0, [])
+
+
 @pytest.mark.req("mcp:stdio")
 def test_a_store_that_cannot_be_opened_is_said_on_stderr(tmp_path: Path) -> None:
     done = subprocess.run(

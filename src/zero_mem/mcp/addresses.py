@@ -7,6 +7,7 @@ connection, as handles do.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -39,6 +40,14 @@ def reference(uri: str) -> handles.Reference:
     if found is None:
         raise InvalidInput("what follows # is a JSON Pointer such as /rows/0")
     return found.references[0]
+
+
+def names_one_of(uri: str, ids: Collection[str]) -> bool:
+    """Tell whether an address is of one of some memories."""
+    try:
+        return reference(uri).memory_id in ids
+    except InvalidInput:
+        return False
 
 
 def _closed(fragment: str) -> str:

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zero_mem.api.problems import Refusal, problem_json, problem_of
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
+from zero_mem.mcp.sdk import StreamableHTTPSessionManager
 from zero_mem.mcp.server import Context, Session, server
 from zero_mem.mcp.watching import AT_ONCE, News, last_position
 from zero_mem.operations.history import HistoryEntry
@@ -32,8 +33,6 @@ from zero_mem.server.app import SECURITY
 from zero_mem.server.host import Host
 from zero_mem.space import Namespace
 from zero_mem.types import Path
-
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # isort: skip
 
 R = TypeVar("R")
 LOG: Final = logging.getLogger("zero_mem.server")
@@ -185,9 +184,6 @@ class _HttpSession:
                 ended=host.stopping,
                 poll=host.settings.poll,
             )
-
-
-_: type[Session] = _HttpSession
 
 
 def _session_of(context: Context) -> Session:

@@ -8,7 +8,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from zero_mem.errors import InvalidInput, MissingExtra, NotFound, ZeroMemError
+from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.mcp import addresses, resources
 from zero_mem.mcp.calls import Answer, call, refused
 from zero_mem.mcp.definitions import (
@@ -18,17 +18,9 @@ from zero_mem.mcp.definitions import (
     TOOLS,
     Definition,
 )
-from zero_mem.mcp.watching import News, changed
+from zero_mem.mcp.sdk import MCPError, Server, ServerRequestContext, types
+from zero_mem.mcp.watching import News, Subscriptions, changed
 from zero_mem.space import Namespace
-
-try:
-    import mcp_types as types
-    from mcp import MCPError
-    from mcp.server import Server, ServerRequestContext
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] not in ("mcp", "mcp_types"):
-        raise
-    raise MissingExtra("the Model Context Protocol", "mcp") from error
 
 R = TypeVar("R")
 Context = ServerRequestContext[Any, Any]
@@ -56,13 +48,16 @@ class Session(Protocol):
         """
 
 
-def server(session_of: Callable[[Context], Session]) -> Server[Any]:
+def server(
+    session_of: Callable[[Context], Session], *, subscriptions: Subscriptions | None = None
+) -> Server[Any]:
     """Make the protocol server.
 
     Args:
         session_of: Gives the session of a request.
+        subscriptions: Those of the one connection, where what carries it can send by itself.
     """
-    handlers = _Handlers(session_of)
+    handlers = _Handlers(session_of, subscriptions)
     made: Server[Any] = Server(
         _NAME,
         version=version("zero-mem"),
@@ -76,6 +71,8 @@ def server(session_of: Callable[[Context], Session]) -> Server[Any]:
         on_list_prompts=handlers.list_prompts,
         on_get_prompt=handlers.get_prompt,
         on_subscriptions_listen=handlers.listen,
+        on_subscribe_resource=handlers.subscribe if subscriptions else None,
+        on_unsubscribe_resource=handlers.unsubscribe if subscriptions else None,
     )
     return made
 
@@ -85,8 +82,11 @@ def _input_schema(name: str) -> dict[str, Any] | None:
 
 
 class _Handlers:
-    def __init__(self, session_of: Callable[[Context], Session]) -> None:
+    def __init__(
+        self, session_of: Callable[[Context], Session], subscriptions: Subscriptions | None
+    ) -> None:
         self._session_of = session_of
+        self._subscriptions = subscriptions
 
     async def list_tools(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -150,6 +150,23 @@ class _Handlers:
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(messages=[message])
 
+    async def subscribe(
+        self, context: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        async def tell(uri: str) -> None:
+            await context.session.send_resource_updated(uri)
+
+        if self._subscriptions is not None:
+            await _asked(self._subscriptions.add(str(params.uri), tell))
+        return types.EmptyResult()
+
+    async def unsubscribe(
+        self, context: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        if self._subscriptions is not None:
+            self._subscriptions.drop(str(params.uri))
+        return types.EmptyResult()
+
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
@@ -189,17 +206,10 @@ def _notifications(
             types.ResourceListChangedNotification(params=types.NotificationParams(_meta=meta))
         )
     for uri in wanted.resource_subscriptions or ():
-        if _names_one_of(uri, ids):
+        if addresses.names_one_of(uri, ids):
             params = types.ResourceUpdatedNotificationParams(uri=uri, _meta=meta)
             found.append(types.ResourceUpdatedNotification(params=params))
     return found
-
-
-def _names_one_of(uri: str, ids: list[str]) -> bool:
-    try:
-        return addresses.reference(uri).memory_id in ids
-    except InvalidInput:
-        return False
 
 
 async def _asked(work: Awaitable[R]) -> R:

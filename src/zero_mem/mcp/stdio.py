@@ -14,16 +14,12 @@ from types import TracebackType
 from typing import Any, Final, TypeVar, cast
 
 from zero_mem.aio.threads import Threads
-from zero_mem.mcp.server import Session, server
-from zero_mem.mcp.watching import AT_ONCE, News, last_position
+from zero_mem.mcp.sdk import SessionMessage, ValidationError, stdio_server, types
+from zero_mem.mcp.server import server
+from zero_mem.mcp.watching import AT_ONCE, News, Subscriptions, last_position
 from zero_mem.memory import Memory
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.space import Namespace
-
-import mcp_types as types  # isort: skip - after the module that says which extra is missing
-from pydantic import ValidationError  # isort: skip
-from mcp.server.stdio import stdio_server  # isort: skip
-from mcp.shared.message import SessionMessage  # isort: skip
 
 R = TypeVar("R")
 
@@ -61,15 +57,16 @@ async def _serve(memory: Memory, space: Namespace) -> None:
 
 
 async def _converse(session: _StdioSession, lines: _Lines) -> None:
-    protocol = server(lambda context: session)
+    subscriptions = Subscriptions(session.listening)
+    protocol = server(lambda context: session, subscriptions=subscriptions)
     open_requests = _OpenRequests()
     async with stdio_server(stdin=cast("Any", lines)) as (read, write):
         out = _Outgoing(write, open_requests)
-        await protocol.run(
-            _Incoming(read, open_requests, session.ended, out),
-            out,
-            protocol.create_initialization_options(),
-        )
+        incoming = _Incoming(read, open_requests, session.ended, out)
+        try:
+            await protocol.run(incoming, out, protocol.create_initialization_options())
+        finally:
+            await subscriptions.end()
 
 
 class _StdioSession:
@@ -100,9 +97,6 @@ class _StdioSession:
             ended=self.ended,
             poll=_POLL,
         )
-
-
-_: type[Session] = _StdioSession
 
 
 class _Lines:

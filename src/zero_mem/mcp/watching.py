@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Final
 
 from zero_mem.errors import ZeroMemError
+from zero_mem.mcp.addresses import names_one_of
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.space import Namespace
 
@@ -87,3 +88,46 @@ async def _any(*events: asyncio.Event, seconds: float) -> None:
 def changed(entries: Sequence[HistoryEntry]) -> list[str]:
     """Name the memories of which entries tell, each once."""
     return list(dict.fromkeys(entry.memory_id for entry in entries))
+
+
+class Subscriptions:
+    """The addresses of which a client of an earlier version asked to hear.
+
+    Args:
+        listening: Gives the changes from now on.
+    """
+
+    def __init__(self, listening: Callable[[], AbstractAsyncContextManager[News]]) -> None:
+        self._listening = listening
+        self._stack = AsyncExitStack()
+        self._uris: set[str] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def add(self, uri: str, tell: Callable[[str], Awaitable[None]]) -> None:
+        """Tell of an address from now on.
+
+        Raises:
+            ZeroMemError: The namespace can't be read.
+        """
+        self._uris.add(uri)
+        if self._watch is None:
+            news = await self._stack.enter_async_context(self._listening())
+            self._watch = asyncio.create_task(self._tell_all(news, tell))
+
+    def drop(self, uri: str) -> None:
+        """Tell of an address no more."""
+        self._uris.discard(uri)
+
+    async def end(self) -> None:
+        """Tell nothing more."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.wait([self._watch])
+        await self._stack.aclose()
+
+    async def _tell_all(self, news: News, tell: Callable[[str], Awaitable[None]]) -> None:
+        async for entries in news:
+            ids = changed(entries)
+            for uri in sorted(self._uris):
+                if names_one_of(uri, ids):
+                    await tell(uri)
