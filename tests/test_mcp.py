@@ -23,7 +23,7 @@ from zero_mem.mcp.resources import PINNED_BUDGET, RECENT
 from zero_mem.mcp.server import server
 from zero_mem.mcp.watching import last_position
 from zero_mem.server.parts import chosen
-from zero_mem.server.settings import Settings
+from zero_mem.server.settings import Settings, load
 from zero_mem.space import Namespace
 from zero_mem.text.tokens import tokenizer
 
@@ -463,7 +463,8 @@ def test_without_the_sdk_the_extra_is_named_and_the_server_goes_on(
 
 @pytest.mark.req("mcp:http")
 def test_the_setting_turns_the_endpoint_off() -> None:
-    assert len(chosen(Settings())) == len(chosen(Settings(mcp=False))) + 1
+    off = load(flags={"mcp": "false"}, environment={})
+    assert len(chosen(Settings())) == len(chosen(off)) + 1
 
 
 @pytest.mark.req("pkg:import")

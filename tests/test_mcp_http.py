@@ -203,7 +203,7 @@ def test_an_origin_that_is_named_may_call(running: Loopback, store: Memory) -> N
             headers={
                 "Origin": origin,
                 "Access-Control-Request-Method": "POST",
-                "Access-Control-Request-Headers": "authorization, mcp-protocol-version",
+                "Access-Control-Request-Headers": "authorization, mcp-method, mcp-name",
             },
         )
         assert asked.status_code == 200

@@ -199,6 +199,21 @@ def test_a_line_that_is_no_message_is_answered_where_it_has_an_id(tmp_path: Path
     assert stored(tmp_path) == ["tea"]
 
 
+@pytest.mark.req("mcp:stdio", "op:order")
+def test_a_client_that_is_gone_leaves_what_it_had_asked_for_written(tmp_path: Path) -> None:
+    with Raw(store(tmp_path)) as server:
+        server.send(*hello("2025-06-18"))
+        assert server.line()["id"] == 0
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        server.send(call(1, "memory_save", text="tea"))
+        assert server.process.stdin is not None
+        server.process.stdin.close()
+        assert server.process.wait(60) == 0
+        server.process.stdin = server.process.stdout = None
+    assert stored(tmp_path) == ["tea"]
+
+
 @pytest.mark.req("mcp:stdio", "mcp:resources")
 def test_a_client_of_an_earlier_version_hears_of_what_it_subscribed_to(tmp_path: Path) -> None:
     with Raw(store(tmp_path)) as server:

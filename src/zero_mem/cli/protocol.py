@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 from urllib.parse import urlsplit
@@ -79,6 +80,8 @@ def install(
     program, path = _place(client, scope)
     change = installing(program, path, _command(session), name=name)
     _carry_out(session, change, note=_note(path, name), dry_run=dry_run, installs=True)
+    if find_spec("mcp") is None:
+        session.note(f"{program.title} can't start it yet: pip install 'zero-mem[mcp]'")
 
 
 @command(mcp, "uninstall", shared=("as_json",))

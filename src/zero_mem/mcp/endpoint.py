@@ -41,6 +41,7 @@ PREFIX: Final = "/mcp"
 DEFAULT: Final = ("default",)
 """The namespace of the bare address."""
 
+_OF_THE_PROTOCOL: Final = ("MCP-Protocol-Version", "Mcp-Method", "Mcp-Name")
 _SESSION: Final = "zero_mem.mcp.session"
 # One line for each request is enough, and it is ours.
 logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
@@ -89,7 +90,7 @@ class Endpoint:
             app,
             allow_origins=sorted(self._origins),
             allow_methods=["POST"],
-            allow_headers=["Authorization", "Content-Type", "MCP-Protocol-Version", "Mcp-*"],
+            allow_headers=["Authorization", "Content-Type", *_OF_THE_PROTOCOL],
         )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:

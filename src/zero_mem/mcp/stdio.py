@@ -47,11 +47,10 @@ async def _serve(memory: Memory, space: Namespace) -> None:
     session = _StdioSession(space, threads)
     lines = _Lines(asyncio.get_running_loop())
     try:
-        # A host that is gone reads nothing; what it had asked for is written all the same.
-        with suppress(BrokenPipeError), _ended_by_signals(lines.end):
+        with _ended_by_signals(lines.end):
             await _converse(session, lines)
     except* BrokenPipeError:
-        pass
+        pass  # a host that is gone reads nothing; what it had asked for is written all the same
     finally:
         await threads.end(memory.close)
 
