@@ -13,7 +13,7 @@ _PLACEHOLDER: Final = re.compile(
     """
 )
 _REPEATED: Final = re.compile(r"([*x.•_0-])\1{5}|XXXX")
-_SAID: Final = re.compile(r"(?i)your[_-]|placeholder|changeme|redacted")
+_SAID: Final = re.compile(r"(?i)your[_-]|placeholder|changeme|redacted|example_?(?:key)?$")
 _NAME_OF_ONE: Final = re.compile(
     r"(?i)[!$%]?[a-z_.:-]*(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api_?key)[a-z_.:-]*"
 )
@@ -22,9 +22,18 @@ _LONGEST_NAME: Final = 100
 _DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _HEX: Final = re.compile(r"[0-9a-f]{24,}")
+_CALL: Final = re.compile(r"[A-Za-z_][\w.]*\(")
+_BRACKETS: Final = re.compile(r"(?<!^)[(\[]")
+_HEX_ONLY: Final = re.compile(r"(?i)[0-9a-f-]{32,}")
+_SEPARATED: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_SYMBOL: Final = re.compile(r"(?=.*[A-Za-z]).*[!@#$%^&*+=~].*")
+_DIGITS_ONLY: Final = re.compile(r"\d{4,12}(?:-\d{2,6})*")
+_PROSE: Final = re.compile(
+    r"(?i)\b(?:your|please|must|should|enter|the|characters?|letters|digits|is|are|for|to)\b"
+)
 _ENCODED: Final = re.compile(r"[A-Za-z0-9+/=]{20,}")
 _ABOUT: Final = """
-    able about and are been bool boolean bytes cannot change changed char correct default
+    able about and are await been bool boolean bytes cannot change changed char correct default
     empty enabled disabled error expired false field file forgotten format from generated
     given hash hashed have hidden incorrect input integer invalid like missing must needed
     never none null number object optional over private protected provided public readonly
@@ -117,6 +126,42 @@ def is_strong(text: str) -> bool:
     if not is_mixed(text):
         return False
     return _HEX.fullmatch(text) is not None or (text.upper() != text != text.lower())
+
+
+def is_odd(text: str) -> bool:
+    """Tell whether a word has digits or symbols inside, as passwords do and most words don't."""
+    if not is_secret_value(text) or _DATED.match(text):
+        return False
+    return is_mixed(text) or bool(_DIGITS_ONLY.fullmatch(text) or _SYMBOL.fullmatch(text[:-1]))
+
+
+def is_quoted_secret(text: str) -> bool:
+    """Tell a secret in quotes, which may have spaces, from a sentence about it."""
+    if not any(map(str.isspace, text)):
+        # In quotes a bracket is no sign of a call.
+        return is_odd(text if _CALL.match(text) else _BRACKETS.sub("", text))
+    return is_mixed(text) and text == text.strip() and not _PROSE.search(text)
+
+
+def is_code(text: str) -> bool:
+    """Tell a code of digits from a year alone and from one digit again and again."""
+    return len(set(text)) > 1 and not _DATED.match(text)
+
+
+def is_varied(text: str) -> bool:
+    """Tell whether a word has capitals, small letters and digits; a digest in hex has not."""
+    return is_strong(text) and _HEX_ONLY.fullmatch(text) is None
+
+
+def is_secret_path(text: str) -> bool:
+    """Tell whether a part of a path is a key: long and mixed, or an identifier in hex."""
+    parts = (part for part in _SEPARATED.split(text) if len(part) >= 20)
+    return any(_HEX_ONLY.fullmatch(part) or is_strong(part) for part in parts)
+
+
+def is_birth_date(text: str) -> bool:
+    """Tell whether an identity number of the old form, of 15 digits, has a date of birth."""
+    return 1 <= int(text[8:10]) <= 12 and 1 <= int(text[10:12]) <= 31
 
 
 def is_private_key(text: str) -> bool:
