@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from typing import Final
 
 _PLACEHOLDER: Final = re.compile(
@@ -75,6 +76,7 @@ def luhn(digits: str) -> bool:
 
 def is_chinese_id(text: str) -> bool:
     """Check a resident identity number by GB 11643: a date of birth and the check digit."""
+    text = text.replace(" ", "").replace("-", "")
     month, day = int(text[10:12]), int(text[12:14])
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return False
@@ -93,7 +95,8 @@ def is_iban(text: str) -> bool:
 
 def is_ssn(text: str) -> bool:
     """Tell a number of the social security of the United States: no area, group or serial of 0."""
-    area, group, serial = text.split("-")
+    digits = _digits(text)
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
     return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
 
 
@@ -133,6 +136,24 @@ def is_odd(text: str) -> bool:
     if not is_secret_value(text) or _DATED.match(text):
         return False
     return is_mixed(text) or bool(_DIGITS_ONLY.fullmatch(text) or _SYMBOL.fullmatch(text[:-1]))
+
+
+def is_chosen(text: str) -> bool:
+    """Tell whether a word has letters, and digits as well as capitals or symbols."""
+    if not is_mixed(text):
+        return False
+    return is_strong(text) or bool(_SYMBOL.fullmatch(text))
+
+
+def is_basic(text: str) -> bool:
+    """Tell credentials of HTTP's basic scheme: in Base64 a name, a colon and a password."""
+    if is_strong(text):
+        return True
+    try:
+        decoded = b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        return False
+    return b":" in decoded and decoded.isascii()
 
 
 def is_quoted_secret(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from zero_mem.redaction.checks import is_mixed, is_odd, is_secret_value
+from zero_mem.redaction.checks import is_chosen, is_mixed, is_odd, is_secret_value
 from zero_mem.redaction.rules import Check, Rule
 
 _WORD: Final = (
@@ -39,21 +39,26 @@ COMMANDS: Final[tuple[Rule, ...]] = (
         is_secret_value,
         *("sshpass", "redis-cli"),
     ),
-    # docker login -p …, az login -p …
-    _rule(rf"\blogin{_ON}-p[ \t=]?{_WORD}", is_odd, "login"),
-    # --password …, -storepass …
+    # --password …, -passin pass:…
     _rule(
-        rf"[ \t]--?(?:[a-z]+-?)?(?:pass(?:word|wd|phrase)?|secret|token|api-key)[ \t=]{_WORD}",
+        rf"(?<=[ -])-(?:storepass|keypass|pass(?:word|wd|phrase|in|out)?)[ \t=](?:pass:)?{_WORD}",
         is_odd,
-        *(" -pass", " --", " -storepass", " -keypass"),
+        *("-pass", "-storepass", "-keypass"),
     ),
     _rule(rf"htpasswd[ \t]+-[a-z]*b[a-z]*[ \t]+\S+[ \t]+\S+[ \t]+{_WORD}", is_odd, "htpasswd"),
     _rule(rf"ssh-keygen{_ON}-[NP][ \t]*{_WORD}", is_odd, "ssh-keygen"),
-    _rule(rf"openssl{_ON}-(?:k|pass(?:in|out)?[ \t]+pass:)[ \t]*{_WORD}", is_odd, "openssl"),
-    # unzip -P …, 7z -p…
-    _rule(rf"\b(?:zip|7z|7za|rar){_ON}-p[ \t]*{_WORD}", is_odd, "zip ", "0z", "rar "),
+    _rule(rf"openssl{_ON}-k[ \t]*{_WORD}", is_odd, "openssl"),
+    # docker login -p …, mongosh -p …, unzip -P …; others are given a port or a path
+    _rule(
+        r"(?<!mkdir)(?<!cp)(?<!rsync)[ \t]-p[ \t=]{0,2}(?P<quote>[\"'])?"
+        r"(?P<value>[^\s\"'/:,.$-][^\s\"'/:,$]{4,64})(?(quote)[\"']|(?=\s|$))",
+        is_chosen,
+        " -p",
+    ),
     # smbclient -U user%…
-    _rule(r"[ \t]-U[ \t]*[\"']?[\w\\/.-]+%(?P<value>[^\s\"']{4,})", is_odd, " -u"),
+    _rule(
+        rf"smbclient{_ON}-U[ \t]*[\"']?[\w\\/.-]+%(?P<value>[^\s\"']{{4,}})", is_odd, "smbclient"
+    ),
     # echo … | sudo -S
     _rule(
         r"echo[ \t]+(?:-n[ \t]+)?[\"']?(?P<value>[^\s\"'|]{4,})[\"']?[ \t]*\|[ \t]*"
@@ -64,15 +69,17 @@ COMMANDS: Final[tuple[Rule, ...]] = (
     _rule(rf"net[ \t]+use{_ON}/user:\S+[ \t]+{_WORD}", is_odd, "net use", needs="0"),
     # auth=("user", "…"), login("user", "…"), connect("host", "user", "…")
     _rule(
-        rf"(?:auth[ ]?=?|login)[ ]?\([ ]?{_STRING},[ ]?[\"'](?P<value>[^\"'\n]{{4,}})[\"']",
+        rf"(?:auth[ ]?=?|auth\w*|log[io]n|credentials?)[ ]?\([ ]?{_STRING},[ ]?"
+        r"[\"'](?P<value>[^\"'\n]{4,})[\"']",
         is_secret_value,
-        *("auth", "login("),
+        *("auth", "login(", "logon(", "credential"),
         needs="(",
     ),
     _rule(
-        rf"connect[ ]?\([ ]?(?:{_STRING},[ ]?){{2}}[\"'](?P<value>[^\"'\n]{{4,}})[\"']",
+        rf"connect(?:ion)?[ ]?\([ ]?(?:{_STRING}|[\w.]+),[ ]?{_STRING},[ ]?"
+        r"[\"'](?P<value>[^\"'\n]{4,})[\"']",
         is_odd,
-        "connect(",
+        "connect",
         needs="(",
     ),
     # user:…@tcp(host), user:…@host:5432

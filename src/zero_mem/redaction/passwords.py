@@ -23,13 +23,14 @@ from zero_mem.redaction.rules import Check, Rule
 _QUOTE: Final = r"(?:\\*[\"'`])"
 _ASSIGN: Final = r"(?:=>|:=|===?|!==?|=|[:：＝])"
 _ARROW: Final = r"[ \t]*(?:[:：→]|->|=>)[ \t]*"
+_NEXT_LINE: Final = r"(?:\r?\n[ \t]*(?:```\w*\r?\n)?)?"
 _PLAIN: Final = r"[^\s\"'`,;{}<>|&\\，。；、）」】]"
 # A literal may be wrapped: SecretStr("…"), Buffer.from("…"), b"…"; what looks one up is none.
 _WRAPPED: Final = (
     r"(?:(?:new[ ])?(?![\w.]*(?:get|env|load|read|fetch|find|header|query|param|hash|resolve|open))"
     r"[\w.]{1,40}\((?=[\"'])|[bru]{1,2}(?=[\"']))?"
 )
-_BETWEEN: Final = r"(?:[ \t]+[^\s:=,;.!?\"']+){1,6}?"
+_BETWEEN: Final = r"(?:[ \t]+[^\s:=,;.!?\"']+){1,4}?"
 
 _KEY_NAME: Final = (
     "(?:"
@@ -38,9 +39,14 @@ _KEY_NAME: Final = (
         for word in (
             *("api", "access", "account", "private", "auth", "signing", "secret", "encryption"),
             *("master", "service", "client", "license", "app", "admin", "webhook", "session"),
+            *("subscription", "storage", "shared", "consumer", "deploy", "project", "ingest"),
         )
     )
     + ")key(?:[_-](?:base|value|data))?"
+)
+# Tokens that say where to go on reading
+_PAGES: Final = "".join(
+    rf"(?<!{word})(?<!{word}[ _-])" for word in ("page", "next", "continuation", "sync", "cursor")
 )
 _PASSWORD_NAME: Final = (
     r"(?:pass(?:word|wd|phrase|code)|passwort|(?<![a-z])pwd?(?![a-z])|secret"
@@ -48,22 +54,27 @@ _PASSWORD_NAME: Final = (
 )
 _ANY_NAME: Final = (
     rf"(?:{_PASSWORD_NAME}|(?:(?<=[_.-])|(?<![a-z])(?!(?-i:PASS)))pass(?![a-z])"
-    rf"|(?<!page)(?<!page[_-])token(?!s)|cred(?:ential)?s?(?![a-z])|psk|{_KEY_NAME})"
+    rf"|{_PAGES}token(?!s)|cred(?:ential)?s?(?![a-z])|psk|{_KEY_NAME})"
 )
 _OTHER_KEYS: Final = "".join(
-    rf"(?<!{word}[ ])"
+    rf"(?<!{word}[ _-])"
     for word in (
         *("cache", "cursor", "dedupe", "event", "foreign", "hash", "host", "idempotency", "index"),
         *("lookup", "map", "message", "object", "page", "partition", "primary", "public", "row"),
-        *("routing", "s3", "shard", "sort", "state", "storage", "the", "unique"),
+        *("routing", "s3", "publishable", "shard", "sort", "state", "storage", "the", "unique"),
     )
 )
 _CODE_NAME: Final = (
     r"(?:pass(?:word|wd|code)|(?<![a-z])pwd|(?<![a-z])(?:pin|otp)(?:[ _-]?code)?"
-    r"|(?:verification|security|login|access|one-time|door|gate|confirmation|2fa)[ _-]code)"
+    r"|(?:verification|security|login|access|otp|one-time|door|gate|confirmation|2fa)[ _-]code)"
     r"(?![a-z])"
 )
 
+# What a password is made with, not what it is
+_NO_TERM: Final = (
+    r"(?!(?:sha|md|base|argon|oauth|utf|pbkdf|iso|rfc|v)-?\d"
+    r"|\d{1,3}[ -]?(?:char|digit|min|day|bit|fa))"
+)
 _COMMON_HINTS: Final = ("pass", "pw", "secret")
 _OTHER_HINTS: Final = ("token", "cred", "key", "psk=")
 
@@ -77,12 +88,19 @@ def _rule(
     *hints: str,
     after: re.Pattern[str] | None = None,
     needs: str = "",
+    before: int = 0,
 ) -> Rule:
     if check in (is_mixed, is_strong, is_varied):
         needs = "0"
     compiled = re.compile("(?i)" + pattern)
     return Rule(
-        kind="password", pattern=compiled, after=after, hints=hints, needs=needs, check=check
+        kind="password",
+        pattern=compiled,
+        after=after,
+        hints=hints,
+        needs=needs,
+        before=before,
+        check=check,
     )
 
 
@@ -131,7 +149,8 @@ _ASSIGNED: Final = (
     ),
     # <add key="ApiKey" value="…"/>, {"name": "api-key", "value": "…"}, the same in YAML
     _named(
-        rf"{_QUOTE}?,?\s{{0,40}}(?<=[\s,]){_QUOTE}?(?:value|val|v){_QUOTE}?[ ]?[:=][ ]?"
+        rf"{_QUOTE}?[ ]?[,{{]?\s{{0,40}}(?<=[\s,]){_QUOTE}?(?:value|val|v|default)"
+        rf"{_QUOTE}?[ ]{{0,8}}[:=][ ]?"
         rf"{_QUOTE}?(?P<value>{_PLAIN}{{4,}}+)",
         is_mixed,
     ),
@@ -174,9 +193,28 @@ _SAID: Final = (
         "pass",
     ),
     _rule(
-        rf"(?:token|secret|key){_BETWEEN}{_ARROW}[\"'`]?(?P<value>[a-z0-9._~+/=-]{{20,}})",
+        rf"(?:token|secret|password|(?<![_-]){_OTHER_KEYS}key)(?:{_BETWEEN})?{_ARROW}{_NEXT_LINE}[\"'`]?"
+        r"(?P<value>[a-z0-9._~+/=-]{20,})",
         is_strong,
-        *("token", "secret", "key"),
+        *("token", "secret", "key", "pass"),
+    ),
+    # … is my password, use … as the password
+    _rule(
+        r"(?<![^\s\"'`“‘「])(?P<value>[^\s\"'`“‘”’」]{5,64})[\"'`”’」]?"
+        r"[ \t]+(?:is|was|as)[ \t]+(?:my|the|our|his|her|your|a|its)?[ \t]?"
+        r"pass(?:word|code|phrase)(?![a-z])",
+        is_odd,
+        *("is my pass", "is the pass", "as the pass", "as my pass", "as password"),
+        needs="0",
+        before=68,
+    ),
+    # setPassword("…"), .token("…")
+    _rule(
+        r"(?:(?<=set)|(?<=set_)|(?<=\.)|(?<=with)|(?<=with_))(?:password|token|secret)"
+        r"\([ ]?(?P<quote>[\"'])(?P<value>[^\"'\n]{4,200})(?P=quote)",
+        is_quoted_secret,
+        *("password(", "token(", "secret("),
+        needs="(",
     ),
     # PASSWORD 'alter99', the password `x!yz`
     _password(r"[ \t]+(?P<quote>[\"'`])(?P<value>[^\"'`\n]{4,64})(?P=quote)", is_quoted_secret),
@@ -199,35 +237,59 @@ _SAID: Final = (
         r"(?:log[ -]?in|credentials?|creds)(?:[ \t]+(?:is|are|as|with))?[ \t:]+"
         rf"[\w.@+-]{{2,60}}[ \t]+/[ \t]+(?P<value>{_PLAIN}{{5,}}+)",
         is_odd,
-        *("login", "log in", "cred"),
+        *("login", "cred"),
         needs="0",
     ),
     # login deploy password …
     _rule(
-        rf"(?:password|passwd|passcode|pwd|(?<=[a-z])pass)[ \t]+[\"'`]?(?P<value>{_PLAIN}{{6,}}+)",
-        is_strong,
+        rf"(?:password|passwd|passcode|pwd)[ \t]+[\"'`]?{_NO_TERM}(?P<value>{_PLAIN}{{6,}}+)",
+        is_mixed,
         *_COMMON_HINTS[:2],
     ),
-    # ENV API_KEY …
+    _rule(rf"(?<=[a-z])pass[ \t]+[\"'`]?(?P<value>{_PLAIN}{{6,}}+)", is_strong, *_COMMON_HINTS[:1]),
+    # machine … login … password …
     _rule(
-        rf"(?:{_KEY_NAME}|secret|token)[ \t]+[\"'`]?(?P<value>[a-z0-9+/_-]{{20,}}+)",
+        r"machine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?P<value>\S{4,})",
+        is_secret_value,
+        "machine ",
+    ),
+    # ENV API_KEY …
+    _named(r"[ \t]+[\"'`]?(?P<value>[a-z0-9+/_-]{20,}+)", is_strong),
+    # MAPS_KEY=…, "stripe-key": "…"
+    _rule(
+        rf"(?<=[a-z0-9][_-]){_OTHER_KEYS}key[\"']?\]?[ \t]*[:=][ \t]*[\"'`]?"
+        r"(?P<value>[a-z0-9_+=-]{20,})(?![\w./-])",
         is_strong,
-        *("key", "secret", "token"),
+        "key",
     ),
     # key …; keys of caches and tables are none
     _rule(
-        rf"(?<![a-z0-9_-]){_OTHER_KEYS}key(?:[ \t]*(?:is|[:=]|→)[ \t]*|[ \t]+)[\"'`]?"
+        r"(?<![a-z0-9_-])(?=key[ \t:=→is]{1,6}[\"'`]?[a-z0-9]{16})"
+        rf"{_OTHER_KEYS}key(?:[ \t]*(?:is|[:=]|→)[ \t]*|[ \t]+)[\"'`]?"
         r"(?P<value>[0-9a-f]{32}\.[a-z0-9]{16}|[a-z0-9][a-z0-9_+=-]{23,})(?![\w./-])",
         is_varied,
         "key",
     ),
 )
 
-_CHINESE_NAME: Final = ("密码", "口令", "密钥", "秘钥", "令牌", "通行码", "密匙", "暗号")
+_CHINESE_NAME: Final = (
+    "密码",
+    "口令",
+    "密钥",
+    "秘钥",
+    "令牌",
+    "通行码",
+    "密匙",
+    "暗号",
+    "私钥",
+    "授权码",
+    "提取码",
+    "取件码",
+)
 _CHINESE_PASSWORD: Final = re.compile("|".join(_CHINESE_NAME))
 _CHINESE_CODE: Final = ("验证码", "动态码", "校验码", "动态密码")
 _IS: Final = (
-    r"[ \t]*[\u4e00-\u9fff]{0,4}?(?:就?是|为|叫|(?:改|换|设|设置|重置)(?:成|为)了?)"
+    r"[ \t]*[\u4e00-\u9fff]{0,4}?(?:就?是|还是|为|叫|用的?是?|(?:改|换|设|设置|重置)(?:成|为)了?)"
     r"[ \t]*[:：]?[ \t]*[\"'“‘「『]?"
 )
 _ASCII: Final = r"(?P<value>[!-~]{3,}?[!-~])(?=[\"'”’」』，。；、,;)）](?:[^!-~]|$)|[^!-~]|$)"
@@ -242,7 +304,16 @@ _CHINESE: Final = (
     _chinese(rf"(?:{_IS}|[ \t]*[:：=＝][ \t]*[\"'“‘「『]?)", is_secret_value),
     _chinese(r"[ \t]*[“‘「『\"']?", is_mixed),
     # 请用这个密码登录：…
-    _chinese(r"[\u4e00-\u9fff]{1,4}[ \t]*[:：][ \t]*", is_mixed),
+    _chinese(r"[\u4e00-\u9fff]{0,4}[ \t]*[:：]\s{0,3}", is_mixed),
+    # …是我的密码, 用…作为密码
+    _rule(
+        r"(?<![!-~])(?P<value>[!-~]{5,64})[\"'”’」]?[ \t]?(?:就?是|作为?|当作?|做)"
+        r"(?:我|你|他|她|新|的|这个|登录|数据库){0,4}"
+        r"(?:密码|口令|密钥)",
+        is_odd,
+        *("密码", "口令", "密钥"),
+        before=80,
+    ),
     # token是…, API key 为…
     _named(_IS + _ASCII, is_mixed),
     # 验证码：4711

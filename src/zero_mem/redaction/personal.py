@@ -16,7 +16,7 @@ _LETTER: Final = r"A-Za-z0-9\u00c0-\u024f"
 _TOP: Final = r"[A-Za-z\u00c0-\u024f]{2,24}"
 _TOP_ELSEWHERE: Final = ("中国", "公司", "网络", "рф")
 _MOBILE: Final = (
-    r"(?<![0-9A-Za-z.+/-])(?<![)\d] [-+*/] )(?:(?:00)?86[ -]?)?1[3-9]\d(?:[ -]?\d{4}){2}"
+    r"(?<![0-9A-Za-z.+/-])(?<![)\d] [-+*/] )(?:(?:00)?86[ -]?)?1[3-9]\d(?:[ .-]?\d{4}){2}"
     r"(?![0-9A-Za-z-]|\.\d)"
 )
 _CALLED: Final = (
@@ -74,6 +74,12 @@ _EMAILS: Final = (
         before=80,
     ),
     _email(
+        rf"[{_LETTER}][\w.+-]{{0,63}}@[\w-]{{1,63}}(?:[\[({{](?:(?i:dot)|\.)[\])}}][\w-]{{1,63}}){{1,4}}",
+        *("(.)", "(dot)"),
+        needs="@",
+        before=128,
+    ),
+    _email(
         rf"[{_LETTER}][\w.+-]{{0,63}} (?i:at) (?:[\w-]{{1,63}}(?:\.| (?i:dot) )){{0,3}}"
         r"[\w-]{1,63} (?i:dot) [A-Za-z]{2,24}(?![\w])",
         " dot ",
@@ -92,7 +98,7 @@ _EMAILS: Final = (
 
 _PHONES: Final = (
     # Mobile numbers of mainland China
-    _phone(_MOBILE, *_SPACED[:2]),
+    _phone(_MOBILE, *_SPACED[:2], "000.000"),
     _phone(_MOBILE, "0" * 11, before=0),
     # Written with the code of the country
     _phone(
@@ -100,6 +106,9 @@ _PHONES: Final = (
         "+0",
         needs="+0",
         before=0,
+    ),
+    _phone(
+        r"(?<![0-9A-Za-z+.-])00[1-9]\d{0,2}(?:[ ./-]\(?\d{1,5}\)?){2,5}(?![\dA-Za-z])", *_SPACED[:2]
     ),
     # North America; numbers of companies in China have the same groups
     _phone(
@@ -142,6 +151,15 @@ PERSONAL: Final[tuple[Rule, ...]] = (
         needs="0000",
         check=is_chinese_id,
     ),
+    Rule(
+        kind="chinese_id",
+        pattern=re.compile(
+            r"(?<![0-9A-Za-z])[1-9]\d{5}[ -](?:19|20)\d{6}[ -]\d{3}[\dXx](?![0-9A-Za-z])", re.A
+        ),
+        hints=("000000 00000000 000", "000000-00000000-000"),
+        needs="0000",
+        check=is_chinese_id,
+    ),
     # Of the form before 1999, only where it is called so
     Rule(
         kind="chinese_id",
@@ -154,6 +172,16 @@ PERSONAL: Final[tuple[Rule, ...]] = (
         kind="ssn",
         pattern=re.compile(r"(?<![\w.+/-])\d{3}-\d{2}-\d{4}(?![\w-])", re.ASCII),
         hints=("000-00-0000",),
+        needs="0000",
+        check=is_ssn,
+    ),
+    Rule(
+        kind="ssn",
+        pattern=re.compile(
+            r"(?i)(?<![a-z])(?:ssn|social security(?: number| no\.?)?)[^\d\n]{0,8}"
+            r"(?P<value>\d{3}[ -]?\d{2}[ -]?\d{4})(?![\w-])"
+        ),
+        hints=("ssn", "social sec"),
         needs="0000",
         check=is_ssn,
     ),

@@ -25,7 +25,7 @@ FIELD: Final = "secret_field"
 """The kind of a JSON value that its field's name gives away."""
 
 _WIDE: Final = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
-_WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
+_WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff20\uff21-\uff3a\uff41-\uff5a]")
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
 _HASHED: Final = re.compile(r"\[[a-z][a-z0-9_]*:([0-9a-f]{16})\]")
 _NUMBERS: Final = frozenset({"card", "chinese_id", "iban", "phone", "ssn"})

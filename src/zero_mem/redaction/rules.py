@@ -14,7 +14,7 @@ Check: TypeAlias = Callable[[str], bool]
 VALUE: Final = "value"
 """The group of a pattern that is the secret itself, where the pattern has more than that."""
 
-RUN: Final = 16
+RUN: Final = 20
 """The shortest stretch in which rules that say `in_run` have their hints."""
 
 _AFTER: Final = 256

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from zero_mem.redaction.checks import (
+    is_basic,
     is_card,
     is_key,
     is_mixed,
@@ -154,7 +155,7 @@ _KEYS: Final = (
     _key("model_key", r"(?:xai|pplx|nvapi)-[A-Za-z0-9_-]{32,}", "xai-", "pplx-", "nvapi-"),
     _key("alibaba_key", r"LTAI[A-Za-z0-9]{12,26}", "ltai"),
     _key("tencent_key", r"AKID[A-Za-z0-9]{32}", "akid"),
-    _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}", "eyj"),
+    _key("jwt", r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}(?<![.])", "eyj"),
     *(_key("service_key", pattern, *hints.split()) for hints, pattern in _SERVICES.items()),
     # The secret that stands beside an AWS key.
     Rule(
@@ -273,8 +274,8 @@ _PLACES: Final = (
     ),
     Rule(
         kind="signed_url",
-        pattern=re.compile(r"(?i)x-(?:amz|goog)-signature=(?P<value>[a-f0-9]{40,})"),
-        hints=("x-amz-s", "x-goog-s"),
+        pattern=re.compile(r"(?i)(?:x-(?:amz|goog)-)?signature=(?P<value>[a-f0-9]{40,})"),
+        hints=("x-amz-s", "x-goog-s", "signature="),
         in_run=True,
     ),
     Rule(
@@ -286,17 +287,22 @@ _PLACES: Final = (
     ),
     Rule(
         kind="bearer_token",
-        pattern=re.compile(
-            r"(?i)(?<![a-z0-9])(?:basic|token)[ \t]+(?P<value>[a-z0-9._~+/-]{16,}=*)"
-        ),
-        hints=("basic", "token"),
+        pattern=re.compile(r"(?i)(?<![a-z0-9])token[ \t]+(?P<value>[a-z0-9._~+/-]{16,}=*)"),
+        hints=("token",),
         needs="0",
         check=is_strong,
     ),
     Rule(
         kind="bearer_token",
+        pattern=re.compile(r"(?i)(?<![a-z0-9])basic[ \t]+(?P<value>[a-z0-9+/]{8,}=*)"),
+        hints=("basic",),
+        needs="0",
+        check=is_basic,
+    ),
+    Rule(
+        kind="bearer_token",
         pattern=re.compile(
-            r"(?i)(?:authorization[\"']?[ ]?[:=][ ]?[\"']?(?:[a-z-]+[ ])?"
+            r"(?i)(?:authorization[\"']?[ ]?[:=][ ]?[\"']?(?!aws4-)(?:[a-z-]+[ ])?"
             r"|ssws[ ]|auth[ ](?:plain|login)[ ])"
             r"(?P<value>[a-z0-9._~+/-]{12,}=*)"
         ),
@@ -311,6 +317,24 @@ _PLACES: Final = (
         ),
         hints=("cookie",),
         needs="0",
+        check=is_mixed,
+    ),
+    # Outside of a cookie's header: ;jsessionid=…, PHPSESSID=…
+    Rule(
+        kind="cookie",
+        pattern=re.compile(
+            r"(?i)(?:jsessionid|phpsessid|session_?id|connect\.sid|asp\.net_sessionid)="
+            r"(?P<value>[a-z0-9._%~-]{16,})"
+        ),
+        hints=(
+            "jsessionid=",
+            "phpsessid=",
+            "sessionid=",
+            "session_id=",
+            "connect.sid=",
+            "asp.net_",
+        ),
+        in_run=True,
         check=is_mixed,
     ),
     Rule(
