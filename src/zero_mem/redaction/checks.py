@@ -11,6 +11,8 @@ _PLACEHOLDER: Final = re.compile(
     [*x.•_-]+ | <.* | \[.* | \$[\w{(].* | %.*% | \{.* | .*\(.* | your[_-].* | (my|the|an?)[_-].*
     | .*[\[(] | .*(\.\.\.|…).*
     | (os|process|env|config|settings)\..*
+    | ENC\[.*                                                  # encrypted by SOPS
+    | (get|read|new|convertto)-[a-z]+                          # a command of PowerShell
     """
 )
 _REPEATED: Final = re.compile(r"([*x.•_0-])\1{5}|XXXX")

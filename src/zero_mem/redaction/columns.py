@@ -20,6 +20,11 @@ _INSERT: Final = re.compile(
     r"(?i)insert\s+into\s+[^\s(]{1,100}\s*\((?P<names>[^()]{1,2000})\)\s*values\s*"
     r"\((?P<value>(?:[^()']|'(?:[^']|'')*')*)\)"
 )
+_LIST: Final = re.compile(
+    r"(?i)(?:pass(?:word|wd|phrase|code)s|secrets)[\"']?[ ]?[:=][ ]?"
+    r"[\[(](?P<value>[^\[\](){}]{1,2000})[\])]"
+)
+_STRING: Final = re.compile(r"[\"'](?P<text>[^\"'\n]{4,100})[\"']")
 _LONGEST_LINE: Final = 2000
 
 
@@ -74,6 +79,17 @@ class InsertRule(Rule):
                 yield Found(begin + item.start("text"), begin + item.end("text"), self.kind)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListRule(Rule):
+    """Finds the strings of a list of secrets."""
+
+    def _value(self, match: re.Match[str]) -> Iterator[Found]:
+        for item in _STRING.finditer(match["value"]):
+            if is_odd(item["text"]):
+                begin = match.start("value")
+                yield Found(begin + item.start("text"), begin + item.end("text"), self.kind)
+
+
 def _lines(text: str, place: int) -> Iterator[tuple[int, str]]:
     while place < len(text):
         end = text.find("\n", place)
@@ -89,5 +105,6 @@ COLUMNS: Final[tuple[Rule, ...]] = (
         hints=("pass", "pw", "secret", "密码", "口令"),
         needs="\n",
     ),
-    InsertRule(kind="password", pattern=_INSERT, hints=("insert into",), needs="0"),
+    ListRule(kind="password", pattern=_LIST, hints=("pass", "secret"), needs="0"),
+    InsertRule(kind="password", pattern=_INSERT, hints=("insert into",), needs="("),
 )

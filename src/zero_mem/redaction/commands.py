@@ -27,6 +27,11 @@ COMMANDS: Final[tuple[Rule, ...]] = (
         is_secret_value,
         "curl",
     ),
+    _rule(
+        r"curl\b[^\n]{0,400}?[ \t](?:-b|--cookie)[ =]?[\"']?(?P<value>[\w.-]+=[^\s\"']{12,})",
+        is_mixed,
+        "curl",
+    ),
     # mysql -p…
     _rule(
         r"(?:mysql|mariadb)\w*\b[^\n]{0,200}?[ \t]-p"
@@ -50,10 +55,10 @@ COMMANDS: Final[tuple[Rule, ...]] = (
     _rule(rf"openssl{_ON}-k[ \t]*{_WORD}", is_odd, "openssl"),
     # docker login -p …, mongosh -p …, unzip -P …; others are given a port or a path
     _rule(
-        r"(?<!mkdir)(?<!cp)(?<!rsync)[ \t]-p[ \t=]{0,2}(?P<quote>[\"'])?"
+        r"(?<!mkdir)(?<!cp)(?<!rsync)[ \t]-[pw][ \t=]{0,2}(?P<quote>[\"'])?"
         r"(?P<value>[^\s\"'/:,.$-][^\s\"'/:,$]{4,64})(?(quote)[\"']|(?=\s|$))",
         is_chosen,
-        " -p",
+        *(" -p", " -w"),
     ),
     # smbclient -U user%…
     _rule(
@@ -65,11 +70,30 @@ COMMANDS: Final[tuple[Rule, ...]] = (
         r"(?:sudo\b|[^\n|]*(?:--password-stdin|passwd))",
         is_odd,
         "echo ",
+        needs="|",
     ),
-    _rule(rf"net[ \t]+use{_ON}/user:\S+[ \t]+{_WORD}", is_odd, "net use", needs="0"),
+    _rule(
+        rf"net[ \t]+user?\b(?:{_ON}/user:\S+|[ \t]+\S+)[ \t]+{_WORD}",
+        is_odd,
+        "net use",
+        needs="0",
+    ),
+    _rule(
+        r"securestring[ \t]+(?:-string[ \t]+)?[\"'](?P<value>[^\"'\n]{4,})[\"']",
+        is_odd,
+        "securestring",
+    ),
+    # hmac.new(b"…"), Fernet(b"…"), jwt.encode(payload, "…")
+    _rule(
+        r"(?:hmac(?:\.new)?|fernet|jwt\.(?:en|de)code|jwt\.(?:sign|verify))"
+        r"\((?:[\"'][\w-]+[\"'],[ ]|[\w.]+,[ ])?b?[\"'](?P<value>[^\"'\n]{6,})[\"']",
+        is_odd,
+        *("hmac", "fernet(", "jwt."),
+        needs="(",
+    ),
     # auth=("user", "…"), login("user", "…"), connect("host", "user", "…")
     _rule(
-        rf"(?:auth[ ]?=?|auth\w*|log[io]n|credentials?)[ ]?\([ ]?{_STRING},[ ]?"
+        rf"(?:auth[ ]?=?|auth\w*|log[io]n|credentials?)[ ]?\([ ]?(?:{_STRING}|[\w.]+),[ ]?"
         r"[\"'](?P<value>[^\"'\n]{4,})[\"']",
         is_secret_value,
         *("auth", "login(", "logon(", "credential"),

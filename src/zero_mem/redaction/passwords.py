@@ -26,6 +26,11 @@ _ARROW: Final = r"[ \t]*(?:[:：→]|->|=>)[ \t]*"
 _NEXT_LINE: Final = r"(?:\r?\n[ \t]*(?:```\w*\r?\n)?)?"
 _PLAIN: Final = r"[^\s\"'`,;{}<>|&\\，。；、）」】]"
 # A literal may be wrapped: SecretStr("…"), Buffer.from("…"), b"…"; what looks one up is none.
+# password: str = "…", password: process.env.PW || "…"
+_TYPED: Final = (
+    r"(?::[ \t]*&?[\w.\[\] |]{1,30}?[ \t]*=|[ ]string[ ]:?="
+    r"|[:=][ \t]*[\w.()\[\]]{1,60}[ \t]*(?:\|\||\?\?))"
+)
 _WRAPPED: Final = (
     r"(?:(?:new[ ])?(?![\w.]*(?:get|env|load|read|fetch|find|header|query|param|hash|resolve|open))"
     r"[\w.]{1,40}\((?=[\"'])|[bru]{1,2}(?=[\"']))?"
@@ -50,10 +55,10 @@ _PAGES: Final = "".join(
 )
 _PASSWORD_NAME: Final = (
     r"(?:pass(?:word|wd|phrase|code)|passwort|(?<![a-z])pwd?(?![a-z])|secret"
-    r"|(?<=[\"'])pass(?=[\"']))"
+    r"|(?<=[\"'])pass(?=[\"'])|(?<=[_-])pass(?![a-z_]))"
 )
 _ANY_NAME: Final = (
-    rf"(?:{_PASSWORD_NAME}|(?:(?<=[_.-])|(?<![a-z])(?!(?-i:PASS)))pass(?![a-z])"
+    rf"(?:{_PASSWORD_NAME}|(?:(?<=[_.-])|(?<![a-z])(?!(?-i:PASS))|(?<=[a-z])(?=(?-i:P)))pass(?![a-z])"
     rf"|{_PAGES}token(?!s)|cred(?:ential)?s?(?![a-z])|psk|{_KEY_NAME})"
 )
 _OTHER_KEYS: Final = "".join(
@@ -64,10 +69,16 @@ _OTHER_KEYS: Final = "".join(
         *("routing", "s3", "publishable", "shard", "sort", "state", "storage", "the", "unique"),
     )
 )
+_CODES: Final = "|".join(
+    rf"(?<={word}[ _-])"
+    for word in (
+        *("verification", "security", "login", "access", "otp", "one-time", "confirmation", "2fa"),
+        *("alarm", "door", "entry", "garage", "gate", "lock", "safe", "sms", "unlock", "auth"),
+    )
+)
 _CODE_NAME: Final = (
     r"(?:pass(?:word|wd|code)|(?<![a-z])pwd|(?<![a-z])(?:pin|otp)(?:[ _-]?code)?"
-    r"|(?:verification|security|login|access|otp|one-time|door|gate|confirmation|2fa)[ _-]code)"
-    r"(?![a-z])"
+    rf"|(?:{_CODES})code)(?![a-z])"
 )
 
 # What a password is made with, not what it is
@@ -131,7 +142,7 @@ _ASSIGNED: Final = (
     ),
     # password = "two w0rds; or symbols", define('AUTH_KEY', '…')
     *_odd(
-        rf"[\"'`]?\]?[ \t]*(?:{_ASSIGN}|(?<=[\"']),)[ \t]*{_WRAPPED}"
+        rf"[\"'`]?\]?[ \t]*(?:{_TYPED}|{_ASSIGN}|(?<=[\"']),)[ \t]*{_WRAPPED}"
         r"(?P<quote>[\"'`])(?P<value>[^\"'`\n\\]{4,200})(?P=quote)",
         is_quoted_secret,
     ),
@@ -142,7 +153,7 @@ _ASSIGNED: Final = (
         is_secret_value,
     ),
     _rule(
-        r"(?:pass(?:word|wd|phrase)|(?<![a-z])p(?:wd|ass))[ \t]*:[ \t]+"
+        r"(?:pass(?:word|wd|phrase)|(?<![a-z])(?!(?-i:PASS:))p(?:wd|ass))[ \t]*:[ \t]+"
         r"(?P<value>[^\s\"'`,;{}<>|&()\\*$%\[\]]{5,64})[ \t]*(?:#[^\n]*)?(?=[\r\n]|$)",
         is_secret_value,
         *_COMMON_HINTS[:2],
@@ -179,7 +190,8 @@ _ASSIGNED: Final = (
 _SAID: Final = (
     # The password for the cabin is …; I set the admin password to …
     _named(
-        r"(?<!pass)[ \t]+(?:[^\s:=;.!?\"']+[ \t]+){0,6}?(?:is|was|are|to|it's)[ \t]*:?[ \t]*"
+        r"(?:'s[ \t]+|(?<!pass)[ \t]+(?:[^\s:=;.!?\"']+[ \t]+){0,6}?"
+        r"(?:is|was|are|to|it's)[ \t]*:?)[ \t]*"
         r"(?:(?:still|now|just|simply|currently|set to|changed to|always)[ \t]+)?"
         rf"[\"'`“‘]?(?P<value>(?:{_PLAIN}|&){{4,}}(?<![.?:)])"
         r"[^\s\"'`,;{}<>|\\，。；.?:)])(?![(\w])",
@@ -187,10 +199,10 @@ _SAID: Final = (
     ),
     # password for the archive → …; here is the token you asked for: …
     _rule(
-        rf"pass(?:word|wd|code|phrase){_BETWEEN}{_ARROW}[\"'`]?(?!https?:)"
+        rf"(?:pass(?:word|wd|code|phrase)|(?<![a-z])pwd?(?![a-z])){_BETWEEN}{_ARROW}[\"'`]?(?!https?:)"
         rf"(?P<value>{_PLAIN}{{5,}}+)",
         is_odd,
-        "pass",
+        *_COMMON_HINTS[:2],
     ),
     _rule(
         rf"(?:token|secret|password|(?<![_-]){_OTHER_KEYS}key)(?:{_BETWEEN})?{_ARROW}{_NEXT_LINE}[\"'`]?"
@@ -204,7 +216,7 @@ _SAID: Final = (
         r"[ \t]+(?:is|was|as)[ \t]+(?:my|the|our|his|her|your|a|its)?[ \t]?"
         r"pass(?:word|code|phrase)(?![a-z])",
         is_odd,
-        *("is my pass", "is the pass", "as the pass", "as my pass", "as password"),
+        *(" my pass", " the pass", "as pass"),
         needs="0",
         before=68,
     ),
@@ -227,10 +239,39 @@ _SAID: Final = (
     # PIN: 4711, the door code is 4711
     _rule(
         rf"{_CODE_NAME}(?:(?:[ \t]+[a-z'-]+){{0,5}}?(?:[ \t]+(?:is|was|to)|{_QUOTE}?[ \t]*[:=])"
-        rf"|(?<=p))[ \t:]*{_QUOTE}?(?P<value>\d{{4,12}}(?:[- ]\d{{2,6}})?)(?![\w.]|-\d)",
+        rf"|(?<=p))[ \t:]*{_QUOTE}?(?P<value>\d{{4,12}}(?:[- ]\d{{2,6}})?[#*]?)(?!\w|[.-]\d)",
         is_code,
         *("pass", "pw", "pin", "otp", "code"),
         needs="0000",
+    ),
+    # 4711 is your login code
+    _rule(
+        r"(?<![\w.-])(?P<value>\d{4,8}) is your (?:[a-z0-9-]+ ){0,3}(?:code|pin|otp)(?![a-z])",
+        is_code,
+        " is your ",
+        needs="0000",
+        before=12,
+    ),
+    _rule(
+        r"(?:backup|recovery)[ _-](?:codes?|keys?)(?:[ \t]+(?:is|are))?[ \t:]+"
+        r"(?P<value>[a-z0-9]{4,6}(?:[ -]?[a-z0-9]{4,6})+)(?![\w-])",
+        is_odd,
+        *("backup c", "recovery "),
+        needs="0",
+    ),
+    # admin / …, root:…
+    _rule(
+        r"admin(?:istrator)?(?:[ \t]+/[ \t]+|:(?!//))"
+        r"(?P<value>[^\s\"'`,;:{}<>|\\]{6,64})",
+        is_mixed,
+        "admin",
+    ),
+    # gh secret set API_TOKEN --body "…"
+    _rule(
+        r"secret(?:[ \t]+[^\s\"']+){1,4}?[ \t]+"
+        r"[\"'](?P<value>[a-z0-9._~+/=-]{24,})[\"']",
+        is_strong,
+        "secret",
     ),
     # login: dora / …
     _rule(
@@ -242,11 +283,13 @@ _SAID: Final = (
     ),
     # login deploy password …
     _rule(
-        rf"(?:password|passwd|passcode|pwd)[ \t]+[\"'`]?{_NO_TERM}(?P<value>{_PLAIN}{{6,}}+)",
+        r"(?:password|passwd|passcode|(?<![a-z])pwd?|(?<=_)pass|(?<=master)auth)[ \t]+[\"'`]?"
+        rf"{_NO_TERM}(?P<value>{_PLAIN}{{6,}}+)",
         is_mixed,
         *_COMMON_HINTS[:2],
+        "auth",
     ),
-    _rule(rf"(?<=[a-z])pass[ \t]+[\"'`]?(?P<value>{_PLAIN}{{6,}}+)", is_strong, *_COMMON_HINTS[:1]),
+    _rule(rf"pass[ \t]+[\"'`]?(?P<value>{_PLAIN}{{6,}}+)", is_strong, *_COMMON_HINTS[:1]),
     # machine … login … password …
     _rule(
         r"machine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?P<value>\S{4,})",
@@ -283,8 +326,6 @@ _CHINESE_NAME: Final = (
     "暗号",
     "私钥",
     "授权码",
-    "提取码",
-    "取件码",
 )
 _CHINESE_PASSWORD: Final = re.compile("|".join(_CHINESE_NAME))
 _CHINESE_CODE: Final = ("验证码", "动态码", "校验码", "动态密码")
@@ -303,6 +344,7 @@ _CHINESE: Final = (
     # 密码是…, 密码：…
     _chinese(rf"(?:{_IS}|[ \t]*[:：=＝][ \t]*[\"'“‘「『]?)", is_secret_value),
     _chinese(r"[ \t]*[“‘「『\"']?", is_mixed),
+    _chinese(r"[ \t]+[“‘「『\"']?", is_odd),
     # 请用这个密码登录：…
     _chinese(r"[\u4e00-\u9fff]{0,4}[ \t]*[:：]\s{0,3}", is_mixed),
     # …是我的密码, 用…作为密码

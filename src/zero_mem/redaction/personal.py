@@ -14,6 +14,9 @@ _AFTER: Final = r"(?![0-9A-Za-z-]|\.\d)"
 
 _LETTER: Final = r"A-Za-z0-9\u00c0-\u024f"
 _TOP: Final = r"[A-Za-z\u00c0-\u024f]{2,24}"
+_TOP_SAID: Final = (
+    "(?i:com|org|net|edu|gov|info|io|co|cn|de|fr|uk|eu|us|jp|ru|in|it|es|nl|ch|au|ca|ai|dev|app|me)"
+)
 _TOP_ELSEWHERE: Final = ("中国", "公司", "网络", "рф")
 _MOBILE: Final = (
     r"(?<![0-9A-Za-z.+/-])(?<![)\d] [-+*/] )(?:(?:00)?86[ -]?)?1[3-9]\d(?:[ .-]?\d{4}){2}"
@@ -26,7 +29,7 @@ _CALLED: Final = (
 )
 _CALLED_NUMBER: Final = (
     r"(?P<value>(?!\d{4}-\d\d-\d\d|20\d{6}(?!\d))"
-    r"(?:\d{7,11}|\(?\d{2,5}\)?(?:[ ./-]{1,2}\d{2,5}){1,4}))(?![\w%]|[.:/-]\d)"
+    r"(?:\d{7,11}|\(?\d{2,5}\)?(?:[ ./-]{1,2}\d{2,7}){1,4}))(?![\w%]|[.:/-]\d)"
 )
 
 
@@ -51,7 +54,7 @@ def _phone(pattern: str, *hints: str, needs: str = "000", before: int = 16) -> R
 
 _EMAILS: Final = (
     _email(
-        rf"[{_LETTER}](?<![{_LETTER}._%+-].)(?<!//.)(?!it@|g@)"
+        rf"[{_LETTER}](?<![{_LETTER}._%+-].)(?<!//.)(?<!//user:.)(?<!//username:.)(?!it@|g@)"
         rf"(?:[{_LETTER}._%+-]|(?<=[ODLodl])'(?=[A-Za-z])){{0,63}}@(?!\d(?:\.\d)?x\.)"
         rf"(?:[{_LETTER}](?:[{_LETTER}-]{{0,61}}[{_LETTER}])?\.)+{_TOP}(?![A-Za-z0-9])",
         "@",
@@ -69,19 +72,19 @@ _EMAILS: Final = (
     _email(
         rf"[{_LETTER}][\w.+-]{{0,63}}\s?[\[({{<]\s?(?:(?i:at)|@)\s?[\])}}>]\s?[{_LETTER}][\w-]{{0,62}}"
         r"(?:\s?(?:\.|[\[({<]\s?(?:(?i:dot)|\.)\s?[\])}>])\s?[\w-]{1,63}){1,4}",
-        *("(at)", "at )"),
-        needs=")",
+        *("(at)", "[at]"),
+        needs="",
         before=80,
     ),
     _email(
         rf"[{_LETTER}][\w.+-]{{0,63}}@[\w-]{{1,63}}(?:[\[({{](?:(?i:dot)|\.)[\])}}][\w-]{{1,63}}){{1,4}}",
-        *("(.)", "(dot)"),
+        *("(.)", "(dot)", "[.]", "[dot]"),
         needs="@",
         before=128,
     ),
     _email(
         rf"[{_LETTER}][\w.+-]{{0,63}} (?i:at) (?:[\w-]{{1,63}}(?:\.| (?i:dot) )){{0,3}}"
-        r"[\w-]{1,63} (?i:dot) [A-Za-z]{2,24}(?![\w])",
+        rf"[\w-]{{1,63}} (?i:dot) (?:{_TOP_SAID})(?![\w])",
         " dot ",
         needs="",
         before=160,
@@ -130,13 +133,14 @@ _PHONES: Final = (
         + r"|0\d{1,3}-\d{2,4}-\d{4})(?![0-9A-Za-z-]|[ .]\d)",
         *("00 00 00 00", "00.00.00.00", "00-0000-0"),
         *_SPACED[:2],
+        needs="00",
     ),
     # Any, after a word that says so
     _phone(_CALLED + _CALLED_NUMBER, *_SPACED[:2], before=32),
     _phone(_CALLED + _CALLED_NUMBER, *("phone", "mobile", "fax"), before=0),
     _phone(
         r"(?:电话|手机|座机|联系方式|传真)[^\d\n(+]{0,8}"
-        r"(?P<value>\(?\d{2,4}\)?(?:[ -]?\d{3,8}){1,3})(?![\w-])",
+        r"(?P<value>\(?\d{2,4}\)?(?:[ -]?\d{2,8}){1,3})(?![\w-])",
         *("电话", "手机", "座机", "联系方式", "传真"),
         before=0,
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -31,8 +31,7 @@ class Rule:
         kind: What is found, as the placeholder names it.
         pattern: Matches it; a group `value` is what is taken out, else the whole match.
         hints: One of them is where a match begins. They are in lower case, whatever the case
-            of the text; "0" stands for any digit, "(" and ")" for any bracket. Without hints the
-            pattern is searched.
+            of the text; "0" stands for any digit. Without hints the pattern is searched.
         needs: What also stands in every text with a match, written as the hints are.
         after: Matches at a hint, and the pattern then right behind it. Names that many rules share
             are read once for all of them.
@@ -58,10 +57,10 @@ class Rule:
         for match in self.pattern.finditer(text):
             yield from self._value(match)
 
-    def match(self, text: str, place: int) -> Iterator[Found]:
+    def match(self, text: str, place: int) -> Iterable[Found]:
         """Find what begins at a place of a text, if it is of the kind."""
         match = self.pattern.match(text, place)
-        return iter(()) if match is None else self._value(match)
+        return () if match is None else self._value(match)
 
     def at(self, text: str, folded: str | bytes, hint: str | bytes) -> Iterator[Found]:
         """Find the places of the kind at a hint.

@@ -19,8 +19,8 @@ Ranked: TypeAlias = tuple[int, Found]
 """What was found, after the place of its rule among the rules."""
 
 _FOLD: Final = bytes.maketrans(
-    string.ascii_uppercase.encode() + b"123456789[]{}",
-    string.ascii_lowercase.encode() + b"0" * 9 + b"()()",
+    string.ascii_uppercase.encode() + b"123456789",
+    string.ascii_lowercase.encode() + b"0" * 9,
 )
 _OF_KEYS: Final = frozenset((string.ascii_letters + string.digits + "-._~+/=").encode())
 _AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
@@ -31,14 +31,16 @@ _BEGINNINGS: Final = re.compile(
 
 
 class _Try(NamedTuple):
-    """Rules that are tried together at a hint: those after the same name, or one alone."""
+    """Rules that are tried together at a hint, each with what it needs.
 
-    needs: bytes
+    Those after the same name are, which is read once for all of them; others stand alone.
+    """
+
     after: re.Pattern[str] | None
-    places: list[int]
+    rules: list[tuple[bytes, int]]
 
 
-_Hint: TypeAlias = tuple[bytes, _Try]
+_Hint: TypeAlias = tuple[bytes, list[int]]
 _Sign: TypeAlias = tuple[bytes, list[_Try]]
 
 
@@ -67,14 +69,15 @@ class Scanner:
         runs = folded.translate(_AS_RUNS)
         found: list[Ranked] = []
         for hint, tries in self._present(folded):
-            for each in tries:
-                if each.needs in folded:
-                    found += self._tried(text, folded, hint, each)
+            for after, rules in tries:
+                places = [n for needed, n in rules if needed in folded]
+                if places:
+                    found += self._tried(text, folded, hint, after, places)
         if _KEY_RUN in runs:
-            for hint, one in self._in_long(b" ".join(_long(folded, runs))):
-                found += self._tried(text, folded, hint, one)
+            for hint, places in self._in_long(b" ".join(_long(folded, runs))):
+                found += self._tried(text, folded, hint, None, places)
         if not text.isascii():
-            found += self._at_words(text)
+            found += self._at_words(text, folded)
         for n in self._always:
             found += ((n, each) for each in self._rules[n].search(text))
         return found
@@ -94,29 +97,33 @@ class Scanner:
         hints = [*self._inside, *(hint for each in begun for hint in self._beginnings[each])]
         return [hint for hint in hints if hint[0] in runs]
 
-    def _at_words(self, text: str) -> Iterator[Ranked]:
+    def _at_words(self, text: str, folded: bytes) -> Iterator[Ranked]:
         for word, tries in self._words.items():
             if word in text:
-                for each in tries:
-                    yield from self._tried(text, text, word, each)
+                for after, rules in tries:
+                    places = [n for needed, n in rules if needed in folded]
+                    yield from self._tried(text, text, word, after, places)
 
     def _tried(
-        self, text: str, folded: str | bytes, hint: str | bytes, tried: _Try
+        self,
+        text: str,
+        folded: str | bytes,
+        hint: str | bytes,
+        after: re.Pattern[str] | None,
+        places: list[int],
     ) -> Iterator[Ranked]:
-        if tried.after is None:
-            for n in tried.places:
-                yield from ((n, each) for each in self._rules[n].at(text, folded, hint))
+        rules = [(n, self._rules[n]) for n in places]
+        if after is None:
+            for n, rule in rules:
+                yield from ((n, each) for each in rule.at(text, folded, hint))
             return
         place = folded.find(hint)  # type: ignore[arg-type]
         while place >= 0:
-            name = tried.after.match(text, place)
+            name = after.match(text, place)
             if name is not None:
-                yield from self._matched(text, name.end(), tried.places)
+                for n, rule in rules:
+                    yield from ((n, each) for each in rule.match(text, name.end()))
             place = folded.find(hint, place + 1)  # type: ignore[arg-type]
-
-    def _matched(self, text: str, place: int, rules: Iterable[int]) -> Iterator[Ranked]:
-        for n in rules:
-            yield from ((n, each) for each in self._rules[n].match(text, place))
 
 
 def _long(folded: bytes, runs: bytes) -> Iterator[bytes]:
@@ -157,11 +164,10 @@ def _words(numbered: Sequence[tuple[int, Rule]]) -> dict[str, list[_Try]]:
 
 
 def _tries(numbered: Iterable[tuple[int, Rule]]) -> list[_Try]:
-    tries: dict[tuple[str, re.Pattern[str] | int], _Try] = {}
+    tries: dict[re.Pattern[str] | int, _Try] = {}
     for n, rule in numbered:
-        one = (rule.needs, n if rule.after is None else rule.after)
-        new = _Try(needs=rule.needs.encode(), after=rule.after, places=[])
-        tries.setdefault(one, new).places.append(n)
+        one = n if rule.after is None else rule.after
+        tries.setdefault(one, _Try(rule.after, [])).rules.append((rule.needs.encode(), n))
     return list(tries.values())
 
 
@@ -170,7 +176,7 @@ def _hints(numbered: Iterable[tuple[int, Rule]]) -> list[_Hint]:
     for n, rule in numbered:
         for hint in rule.hints:
             places.setdefault(hint.encode(), []).append(n)
-    return [(hint, _Try(needs=b"", after=None, places=ns)) for hint, ns in places.items()]
+    return list(places.items())
 
 
 def _beginnings(numbered: Iterable[tuple[int, Rule]]) -> dict[bytes, list[_Hint]]:

@@ -21,7 +21,7 @@ from zero_mem.redaction.checks import (
 from zero_mem.redaction.columns import COLUMNS
 from zero_mem.redaction.commands import COMMANDS
 from zero_mem.redaction.passwords import PASSWORDS
-from zero_mem.redaction.rules import Rule
+from zero_mem.redaction.rules import Check, Rule
 
 _START: Final = r"(?<![A-Za-z0-9_-])"
 _END: Final = r"(?![A-Za-z0-9])"
@@ -38,9 +38,9 @@ _DISCORD: Final = tuple(
 )
 
 
-def _key(kind: str, pattern: str, *hints: str) -> Rule:
+def _key(kind: str, pattern: str, *hints: str, check: Check = is_key) -> Rule:
     compiled = re.compile(_START + pattern + _END)
-    return Rule(kind=kind, pattern=compiled, hints=hints, in_run=True, check=is_key)
+    return Rule(kind=kind, pattern=compiled, hints=hints, in_run=True, check=check)
 
 
 _SERVICES: Final = {
@@ -80,6 +80,7 @@ _SERVICES: Final = {
     "rpa_": r"rpa_[A-Za-z0-9]{40,}",
     "rubygems_": r"rubygems_[a-f0-9]{48}",
     "sb_secret_": r"sb_secret_[A-Za-z0-9_-]{20,}",
+    "sec0 seca secb secc secd sece secf": r"SEC[a-f0-9]{64}",
     "sgp_": r"sgp_(?:[a-f0-9]{16}_|local_)?[a-f0-9]{40}",
     "shippo_": r"shippo_(?:live|test)_[a-f0-9]{40}",
     "sk.eyj": r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}",
@@ -95,8 +96,7 @@ _SERVICES: Final = {
     "bce-v0/": r"bce-v3/ALTAK-[A-Za-z0-9]{16,}/[a-f0-9]{32,}",
     "aklt": r"AKLT[A-Za-z0-9_=-]{24,}",
     "dapi": r"dapi[a-f0-9]{32}(?:-\d)?",
-    "dp.pt.": r"dp\.pt\.[A-Za-z0-9]{40,}",
-    "dp.st.": r"dp\.st\.[a-z0-9._-]{40,}",
+    "dp.pt. dp.st. dp.ct. dp.sa.": r"dp\.[a-z]{2}\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}",
     "eaaa": r"EAAA[A-Za-z0-9_-]{50,}",
     "figd_": r"figd_[A-Za-z0-9_-]{36,}",
     "fw_": r"fw_[A-Za-z0-9]{22,}",
@@ -126,7 +126,13 @@ _SERVICES: Final = {
 _KEYS: Final = (
     _key("anthropic_key", r"sk-ant-[A-Za-z0-9_-]{16,}", "sk-ant-"),
     _key("openai_key", r"sk-(?!ant-)(?:[a-z]+-)?[A-Za-z0-9_-]{20,}", "sk-"),
-    _key("aws_key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}", "akia", "asia", "abia", "acca"),
+    # One in thirty has no digit.
+    _key(
+        "aws_key",
+        r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}",
+        *("akia", "asia", "abia", "acca"),
+        check=is_secret_value,
+    ),
     _key("github_token", r"gh[pousr]_[A-Za-z0-9]{36,}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
     _key("github_token", r"github_pat_[A-Za-z0-9_]{22,}", "github_pat_"),
     _key("gitlab_token", r"gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent)-[A-Za-z0-9_.-]{20,}", *_GITLAB),
@@ -182,13 +188,20 @@ _KEYS: Final = (
         in_run=True,
         check=is_strong,
     ),
+    # What opens a disk encrypted with BitLocker
+    Rule(
+        kind="password",
+        pattern=re.compile(r"(?<![\w-])\d{6}(?:-\d{6}){7}(?![\w-])"),
+        hints=("000000-000000-000000",),
+        needs="0000",
+    ),
     # Keys that begin with a digit, or have their sign inside or at the end.
     Rule(
         kind="google_key",
         pattern=re.compile(_START + r"1//0[A-Za-z0-9_-]{40,}" + _END),
         hints=("0//0",),
         in_run=True,
-        before=16,
+        before=64,
     ),
     Rule(
         kind="service_key",
@@ -216,7 +229,7 @@ _KEYS: Final = (
     ),
     Rule(
         kind="telegram_token",
-        pattern=re.compile(r"(?<![A-Za-z0-9])\d{8,10}:AA[A-Za-z0-9_-]{33}" + _END),
+        pattern=re.compile(r"(?:(?<![A-Za-z0-9])|(?<=bot))\d{8,10}:AA[A-Za-z0-9_-]{33}" + _END),
         hints=("0:aa",),
         needs="0000",
         before=12,
@@ -248,9 +261,13 @@ _PLACES: Final = (
     ),
     Rule(
         kind="webhook",
-        pattern=re.compile(
-            r"(?i)hooks?[a-z0-9.-]*(?:/hooks/catch)?/(?P<value>[A-Za-z0-9@/_=-]{12,})"
-        ),
+        pattern=re.compile(r"(?i)hooks\.zapier\.com/hooks/catch/(?P<value>[a-z0-9/]{8,})"),
+        hints=("hooks.zapier.com/",),
+        in_run=True,
+    ),
+    Rule(
+        kind="webhook",
+        pattern=re.compile(r"(?i)hooks?[a-z0-9.-]*/(?P<value>[A-Za-z0-9@/_=-]{12,})"),
         hints=("hook",),
         needs="0",
         check=is_secret_path,
@@ -339,7 +356,7 @@ _PLACES: Final = (
     ),
     Rule(
         kind="url_password",
-        pattern=re.compile(r"://[^\s:/@?#\"']*:(?P<value>[^\s/@\"']{3,})@"),
+        pattern=re.compile(r"://(?P<user>[^\s:/@?#\"']*):(?!(?P=user)@)(?P<value>[^\s/@\"']{3,})@"),
         hints=("://",),
         needs="@",
         check=is_secret_value,
