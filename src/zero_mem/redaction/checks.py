@@ -23,6 +23,7 @@ _NAME_OF_ONE: Final = re.compile(
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _LONGEST_NAME: Final = 100
 _DOTTED: Final = re.compile(r"[A-Za-z_]+(?:\.[A-Za-z_]+)+")
+_PATH: Final = re.compile(r"/?[a-z0-9_.-]{1,24}(?:/[a-z0-9_.-]{1,24}){2,}")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _HEX: Final = re.compile(r"[0-9a-f]{24,}")
 _CALL: Final = re.compile(r"[A-Za-z_][\w.]*\(")
@@ -105,7 +106,7 @@ def is_ssn(text: str) -> bool:
 def is_phone(text: str) -> bool:
     """Tell a phone number written with its separators from dates and other runs of digits."""
     digits = _digits(text)
-    return 7 <= len(digits) <= 15 and len(set(digits)) > 2
+    return 7 <= len(digits) <= 15 and len(set(digits)) > 2 and not digits.endswith("0000000")
 
 
 def is_secret_value(text: str) -> bool:
@@ -116,7 +117,9 @@ def is_secret_value(text: str) -> bool:
 def _stands_for_one(text: str) -> bool:
     if text.lower().strip(".!?") in _PLAIN_WORDS or _REPEATED.search(text) or _SAID.search(text):
         return True
-    return any(form.fullmatch(text) for form in (_PLACEHOLDER, _DOTTED, _VARIABLE, _NAME_OF_ONE))
+    return any(
+        form.fullmatch(text) for form in (_PLACEHOLDER, _DOTTED, _VARIABLE, _NAME_OF_ONE, _PATH)
+    )
 
 
 def is_mixed(text: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from zero_mem.redaction.checks import (
+    is_chosen,
     is_code,
     is_mixed,
     is_odd,
@@ -137,7 +138,8 @@ def _odd(pattern: str, check: Check) -> Iterator[Rule]:
 _ASSIGNED: Final = (
     # password=…, "apiKey": "…", X-Api-Key: …, environ["API_TOKEN"] = "…"
     _named(
-        rf"{_QUOTE}?\]?[ \t]*{_ASSIGN}[ \t]*{_WRAPPED}{_QUOTE}?(?P<value>{_PLAIN}{{4,}}+)(?!\()",
+        rf"{_QUOTE}?\]?[*_]{{0,2}}[ \t]*{_ASSIGN}[*_]{{0,2}}[ \t]*{_WRAPPED}"
+        rf"{_QUOTE}?(?P<value>{_PLAIN}{{4,}}+)(?!\()",
         is_mixed,
     ),
     # password = "two w0rds; or symbols", define('AUTH_KEY', '…')
@@ -176,7 +178,9 @@ _ASSIGNED: Final = (
     ),
     # BASIC_AUTH=user:…
     _rule(
-        rf"auth[ \t]*[:=][ \t]*{_QUOTE}?[\w.-]+:(?!//)(?P<value>{_PLAIN}{{4,}}+)", is_mixed, "auth"
+        rf"auth[ \t]*[:=][ \t]*{_QUOTE}?[\w.-]+[:/](?!//)(?P<value>{_PLAIN}{{4,}}+)",
+        is_mixed,
+        "auth",
     ),
     # passphrase: "several words"
     _rule(
@@ -190,12 +194,19 @@ _ASSIGNED: Final = (
 _SAID: Final = (
     # The password for the cabin is …; I set the admin password to …
     _named(
-        r"(?:'s[ \t]+|(?<!pass)[ \t]+(?:[^\s:=;.!?\"']+[ \t]+){0,6}?"
-        r"(?:is|was|are|to|it's)[ \t]*:?)[ \t]*"
+        r"(?:'s[ \t]+|(?<!pass),?[ \t]+(?:[^\s:=;.!?\"']+[ \t]+){0,6}?"
+        r"(?:is|was|are|be|to|it's)[ \t]*:?)[ \t]*"
         r"(?:(?:still|now|just|simply|currently|set to|changed to|always)[ \t]+)?"
         rf"[\"'`“‘]?(?P<value>(?:{_PLAIN}|&){{4,}}(?<![.?:)])"
         r"[^\s\"'`,;{}<>|\\，。；.?:)])(?![(\w])",
         is_mixed,
+    ),
+    # my password, …
+    _rule(
+        r"(?:password|passwd|passcode),[ ]"
+        r"(?P<value>[^\s\"'`,;{}<>|\\]{5,64}[^\s\"'`,;{}<>|\\.?:)])",
+        is_chosen,
+        "pass",
     ),
     # password for the archive → …; here is the token you asked for: …
     _rule(
@@ -206,7 +217,7 @@ _SAID: Final = (
     ),
     _rule(
         rf"(?:token|secret|password|(?<![_-]){_OTHER_KEYS}key)(?:{_BETWEEN})?{_ARROW}{_NEXT_LINE}[\"'`]?"
-        r"(?P<value>[a-z0-9._~+/=-]{20,})",
+        r"(?P<value>[a-z0-9._~+/=-]{19,}[a-z0-9/+=_-])",
         is_strong,
         *("token", "secret", "key", "pass"),
     ),
@@ -298,6 +309,12 @@ _SAID: Final = (
     ),
     # ENV API_KEY …
     _named(r"[ \t]+[\"'`]?(?P<value>[a-z0-9+/_-]{20,}+)", is_strong),
+    # "key": "…"
+    _rule(
+        r"(?<=[\"'])key[\"'][ ]?:[ ]?[\"'](?P<value>[a-z0-9_+=-]{32,})[\"']",
+        is_varied,
+        "key",
+    ),
     # MAPS_KEY=…, "stripe-key": "…"
     _rule(
         rf"(?<=[a-z0-9][_-]){_OTHER_KEYS}key[\"']?\]?[ \t]*[:=][ \t]*[\"'`]?"
@@ -307,7 +324,7 @@ _SAID: Final = (
     ),
     # key …; keys of caches and tables are none
     _rule(
-        r"(?<![a-z0-9_-])(?=key[ \t:=→is]{1,6}[\"'`]?[a-z0-9]{16})"
+        r"(?<![a-z0-9_-])(?=key[ \t:=→is\"']{1,8}[\"'`]?[a-z0-9]{16})"
         rf"{_OTHER_KEYS}key(?:[ \t]*(?:is|[:=]|→)[ \t]*|[ \t]+)[\"'`]?"
         r"(?P<value>[0-9a-f]{32}\.[a-z0-9]{16}|[a-z0-9][a-z0-9_+=-]{23,})(?![\w./-])",
         is_varied,
