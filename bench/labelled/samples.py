@@ -22,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-PARTS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+PARTS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 NOT: Final = "-"
 
 _FOLDER: Final = Path(__file__).parent
