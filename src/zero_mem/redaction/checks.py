@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from itertools import pairwise
 from typing import Final
 
 _PLACEHOLDER: Final = re.compile(
@@ -11,6 +12,7 @@ _PLACEHOLDER: Final = re.compile(
     [*x.•_-]+ | <.* | \[.* | \$[\w{(].* | %.*% | \{.* | .*\(.* | your[_-].* | (my|the|an?)[_-].*
     | .*[\[(] | .*(\.\.\.|…).*
     | (os|process|env|config|settings)\..*
+    | (required|nullable|optional)\|.* | \w+\[[^\]]*\]          # rules of a form, an item
     | ENC\[.*                                                  # encrypted by SOPS
     | (get|read|new|convertto)-[a-z]+                          # a command of PowerShell
     """
@@ -126,7 +128,13 @@ def is_mixed(text: str) -> bool:
     """Tell whether a word has letters and digits, as keys do and most words don't."""
     if not is_secret_value(text) or _DATED.match(text):
         return False
-    return any(map(str.isalpha, text)) and any(map(str.isdigit, text))
+    return any(map(str.isalpha, text)) and (any(map(str.isdigit, text)) or _is_jumbled(text))
+
+
+def _is_jumbled(text: str) -> bool:
+    """Tell a long key that happens to have no digits: its case changes at every other letter."""
+    changes = sum(a.isupper() != b.isupper() for a, b in pairwise(text))
+    return len(text) >= 20 and text.isalnum() and text.isascii() and changes * 3 >= len(text)
 
 
 def is_strong(text: str) -> bool:
