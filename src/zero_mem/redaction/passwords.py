@@ -216,7 +216,7 @@ _SAID: Final = (
         *_COMMON_HINTS[:2],
     ),
     _rule(
-        rf"(?:token|secret|password|(?<![_-]){_OTHER_KEYS}key)(?:{_BETWEEN})?{_ARROW}{_NEXT_LINE}[\"'`]?"
+        rf"(?:{_PAGES}token|secret|password|(?<![_-]){_OTHER_KEYS}key)(?:{_BETWEEN})?{_ARROW}{_NEXT_LINE}[\"'`]?"
         r"(?P<value>[a-z0-9._~+/=-]{19,}[a-z0-9/+=_-])",
         is_strong,
         *("token", "secret", "key", "pass"),
