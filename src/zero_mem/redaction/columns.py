@@ -13,7 +13,6 @@ from zero_mem.redaction.fields import names_secret
 from zero_mem.redaction.rules import Rule
 
 _SEPARATORS: Final = "|\t,;"
-_RULE: Final = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*")
 _HEADING: Final = re.compile(r"[ \t]*[\"'`*]*[^\W\d][\w .-]{0,40}[\"'`*]*[ \t]*|[ \t]*")
 _ITEM: Final = re.compile(r"\s*(?:'(?P<text>(?:[^']|'')*)'|\"[^\"]*\"|[^,'\"]*)\s*(?:,|$)")
 _INSERT: Final = re.compile(
