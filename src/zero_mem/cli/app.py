@@ -21,6 +21,7 @@ from zero_mem.cli import (
     journal,
     keys,
     nodes,
+    protocol,
     proxying,
     reading,
     replaying,
@@ -71,6 +72,7 @@ for group in (
     nodes,
     examining,
     serving,
+    protocol,
     demo,
 ):
     app.add_typer(group.app)

@@ -12,9 +12,10 @@ import typer
 
 from zero_mem.cli import inputs, printing
 from zero_mem.cli.session import CREDENTIAL_VARIABLE, Session, command, parse_namespace
-from zero_mem.cli.text import clean, counted
+from zero_mem.cli.text import clean
 from zero_mem.errors import InvalidInput, NotAllowed, StoreUnavailable
 from zero_mem.storage.opening import open_storage
+from zero_mem.text.nouns import counted
 
 if TYPE_CHECKING:
     from zero_mem.storage.routing_store import RoutedStorage
