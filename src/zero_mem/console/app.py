@@ -18,7 +18,7 @@ from zero_mem.api.problems import Refusal, problem_of
 from zero_mem.console.files import static_files
 from zero_mem.console.pages import PAGES
 from zero_mem.console.rendering import rendered
-from zero_mem.console.sessions import ANYONE, LONGEST, Attempts, Sessions
+from zero_mem.console.sessions import LONGEST, Attempts, Sessions
 from zero_mem.console.visit import Feed, Page, Reply, Show, Visit
 from zero_mem.console.words import LANGUAGES, preferred, words_in
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
@@ -244,10 +244,12 @@ class Console:
 
     def _to_login(self, visit: Visit, request: Request) -> Response:
         following = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        ended = "ended" if visit.who is not ANYONE else ""
-        # A link that brings somebody here may have come from anywhere; the cookie is strict.
         where = f"{visit.root}/login?next={quote(following, safe='')}"
-        return RedirectResponse(f"{where}&notice={ended}" if ended else where, 303)
+        if _SESSION not in request.cookies:
+            return RedirectResponse(where, 303)
+        response = RedirectResponse(f"{where}&notice=ended", 303)
+        response.delete_cookie(_SESSION, path=visit.root)
+        return response
 
     def _refused(self, request: Request, path: str, error: ZeroMemError) -> Response:
         row = problem_of(error)
