@@ -96,7 +96,8 @@ _FAULTS: Final = """() => {
   }
   const named = (e) => e.getAttribute('aria-label') || e.getAttribute('aria-labelledby')
     || (e.labels && e.labels.length && e.labels[0].textContent.trim()) || e.textContent.trim();
-  for (const field of document.querySelectorAll('input:not([type=hidden], [hidden]), select, textarea')) {
+  const fields = 'input:not([type=hidden], [hidden]), select, textarea';
+  for (const field of document.querySelectorAll(fields)) {
     const labels = field.labels ? field.labels.length : 0;
     if (!labels && !field.getAttribute('aria-label')) say('no label', field);
   }

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
 import hostile
 import httpx2 as httpx
@@ -19,7 +20,8 @@ from zero_mem import Blob, InvalidInput, Json, Memory
 from zero_mem.access import Grant
 from zero_mem.console.app import Console
 from zero_mem.console.differing import MOST_LINES, Line, lines_between
-from zero_mem.console.filtering import where_of
+from zero_mem.console.filtering import FIELDS, where_of
+from zero_mem.console.pages import PAGES
 from zero_mem.console.pages.record import SHOWN
 from zero_mem.console.rates import MINUTE, edges_until, per_minute
 from zero_mem.console.showing import visible
@@ -565,6 +567,40 @@ def test_no_text_of_others_changes_what_a_page_is_made_of(
     write("plain", str)
     write("hostile", lambda _: hostile.text(chance))
     assert shapes("made/hostile") == shapes("made/plain")
+
+
+@pytest.mark.req("console:safe", "server:bad-input")
+@pytest.mark.parametrize("seed", range(8))
+def test_no_query_breaks_a_page(visitor: Visitor, seed: int) -> None:
+    chance = random.Random(seed)
+    paths = [path for page in PAGES for path in page.gets]
+    values = ["", "1", "0", "-1", "x", "refund", "hostile", "any", "p1", "99999999999", "[1]", "{}"]
+    names = [*FIELDS, "q", "id", "version", "a", "b", "do", "cursor", "start", "order", "as_of"]
+    names += ["explain", "budget", "conversation", "notice", "after", "next", "self", "path"]
+    for path in paths:
+        for _ in range(4):
+            query = {
+                name: chance.choice((chance.choice(values), hostile.text(chance)))
+                for name in chance.sample(names, 5)
+            }
+            query |= {"ns": chance.choice((HERE, HERE, "acme/bob", hostile.text(chance)))}
+            query |= {"id": chance.choice(("refund", "gone", "scan", "x"))}
+            written = urlencode(query, errors="surrogatepass")
+            answer = visitor.raw("GET", f"{path}?{written}")
+            assert answer.status_code in (200, 303, 400, 404, 409), written
+            assert "content-security-policy" in answer.headers
+
+
+@pytest.mark.req("console:pages", "pkg:errors")
+def test_a_store_that_fails_is_said_without_asking_it_again(
+    visitor: Visitor, local: Memory
+) -> None:
+    local.storage.close()
+    for path in ("/", f"/records?ns={HERE}", f"/record?ns={HERE}&id=refund"):
+        answer = visitor.raw("GET", path)
+        assert answer.status_code == 503
+        assert "can't be used now" in Parsed(answer.text).text
+        assert answer.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.req("console:safe")
