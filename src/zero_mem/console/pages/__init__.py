@@ -54,8 +54,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from zero_mem.console.pages import live, overview, record, records
+from zero_mem.console.pages import editing, live, overview, record, records
 from zero_mem.console.visit import Page
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE, records.PAGE, record.PAGE, live.PAGE)
+PAGES: Final[tuple[Page, ...]] = (overview.PAGE, records.PAGE, record.PAGE, editing.PAGE, live.PAGE)
 """All pages, in the order of the navigation."""
