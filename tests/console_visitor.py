@@ -29,6 +29,7 @@ class Parsed(HTMLParser):
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.texts: list[str] = []
         self.links: list[str] = []
+        self._area: str | None = None
         self.feed(text)
 
     @property
@@ -47,9 +48,18 @@ class Parsed(HTMLParser):
             self.forms[-1].buttons.append(given)
         elif self.forms and tag in ("input", "select", "textarea") and "name" in given:
             self.forms[-1].fields[given["name"]] = given.get("value", "")
+            self._area = given["name"] if tag == "textarea" else None
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea":
+            self._area = None
 
     def handle_data(self, data: str) -> None:
         self.texts.append(data)
+        if self._area is not None:
+            fields = self.forms[-1].fields
+            # A first line break belongs to the tag.
+            fields[self._area] += data if fields[self._area] else data.removeprefix("\n")
 
 
 class Visitor:

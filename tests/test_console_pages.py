@@ -442,6 +442,30 @@ def test_a_body_that_a_form_can_not_keep_stays_byte_for_byte(
     assert (after.content, after.tags) == (before, ("t",))
 
 
+@pytest.mark.req("console:pages", "op:merge", "console:safe")
+def test_what_a_form_does_not_show_stays_when_the_rest_is_changed(
+    visitor: Visitor, here: Namespace
+) -> None:
+    hidden = "a\u202eb\ud800\x00"
+    here.save(
+        Json({hidden: hidden}),
+        memory_id="j",
+        kind="note",
+        tags=["t\u202eu"],
+        metadata={hidden: {"n": None, "x": hidden}},
+    )
+    before = here.get("j")
+    page = visitor.get("/record/edit", ns=HERE, id="j")
+    same = visitor.send(page, "/record/edit")
+    assert "no version was added" in same.text
+    assert here.get("j") == before
+    fields = page.forms[-1].fields
+    visitor.send(page, "/record/edit", tags=fields["tags"] + "\nnew")
+    after = here.get("j")
+    assert (after.content, after.metadata) == (before.content, before.metadata)
+    assert after.tags == ("t\u202eu", "new")
+
+
 @pytest.mark.req("console:pages", "history:purge")
 def test_a_purge_needs_the_id_typed(visitor: Visitor, here: Namespace) -> None:
     for typed in ("", "Refund", "refun"):

@@ -8,12 +8,10 @@ from typing import Any, Final
 
 from zero_mem.api.problems import problem_of
 from zero_mem.api.text import parse
-from zero_mem.console.differing import shown
-from zero_mem.console.rendering import pretty
-from zero_mem.console.showing import visible
+from zero_mem.console.showing import exact_json, visible
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.errors import Conflict, InvalidInput, LimitReached
-from zero_mem.types import UNSET, Blob, Body, Json, MemoryRecord, Unset
+from zero_mem.types import UNSET, Blob, Body, Json, MemoryRecord, Unset, body_text
 
 LONGEST: Final = 200_000
 """Characters of a body that can be changed here."""
@@ -49,9 +47,9 @@ def _form(visit: Visit, record: MemoryRecord, fields: Fields, problem: str = "")
 
 def _fields_of(record: MemoryRecord) -> Fields:
     return Fields(
-        content=shown(record.content) if _is_editable(record) else "",
+        content=_written(record.content) if _is_editable(record) else "",
         tags="\n".join(record.tags),
-        metadata=pretty(dict(record.metadata)) if record.metadata else "",
+        metadata=exact_json(dict(record.metadata)) if record.metadata else "",
         version=str(record.version),
     )
 
@@ -60,8 +58,12 @@ def _is_editable(record: MemoryRecord) -> bool:
     """Tell whether a field of a form gives a body back as it is."""
     if isinstance(record.content, Blob):
         return False
-    text = shown(record.content)
+    text = _written(record.content)
     return len(text) <= LONGEST and visible(text) == text
+
+
+def _written(body: Body) -> str:
+    return exact_json(body.value) if isinstance(body, Json) else body_text(body)
 
 
 def _change(visit: Visit) -> Reply:
@@ -73,10 +75,10 @@ def _change(visit: Visit) -> Reply:
         version=visit.field("if_version"),
     )
     try:
-        visit.space.update(
+        receipt = visit.space.update(
             record.memory_id,
             content=_content(record, fields),
-            tags=[tag.strip() for tag in fields.tags.split("\n") if tag.strip()],
+            tags=_tags(record, fields.tags),
             metadata=_metadata(record, fields.metadata),
             if_version=_version(fields.version),
         )
@@ -84,6 +86,8 @@ def _change(visit: Visit) -> Reply:
         # What was written stays in the form.
         reply = _form(visit, record, fields, str(error))
         return Reply(body=reply.body, status=problem_of(error).status)
+    if receipt.unchanged:
+        return visit.go("/record", notice="unchanged", id=record.memory_id)
     return visit.go("/record", notice="changed", id=record.memory_id)
 
 
@@ -93,11 +97,18 @@ def _lines(text: str) -> str:
 
 
 def _content(record: MemoryRecord, fields: Fields) -> Body | Unset:
-    if not _is_editable(record) or fields.content == _lines(shown(record.content)):
+    if not _is_editable(record) or fields.content == _lines(_written(record.content)):
         return UNSET
     if isinstance(record.content, Json):
         return Json(parse(fields.content, "the body"))
     return fields.content
+
+
+def _tags(record: MemoryRecord, text: str) -> list[str]:
+    """Give the tags that were written; one that was there keeps what of it was not shown."""
+    there = {visible(tag).strip(): tag for tag in record.tags}
+    lines = (line.strip() for line in text.split("\n"))
+    return [there.get(line, line) for line in lines if line]
 
 
 def _metadata(record: MemoryRecord, text: str) -> Mapping[str, Any]:
