@@ -97,12 +97,14 @@ def allows(grants: Iterable[Grant], right: Right, path: Path) -> bool:
     return any(grant.gives(right) and grant.covers(path) for grant in grants)
 
 
+def reaches(grants: Iterable[Grant], right: Right, pattern: Path) -> bool:
+    """Tell whether one of some grants gives a right over all that a pattern matches."""
+    return any(grant.gives(right) and grant.contains(pattern) for grant in grants)
+
+
 def administers(grants: Sequence[Grant], others: Iterable[Grant]) -> bool:
     """Tell whether some grants give `admin` over all that others reach, each by one of them."""
-    return all(
-        any(grant.gives("admin") and grant.contains(other.pattern) for grant in grants)
-        for other in others
-    )
+    return all(reaches(grants, "admin", other.pattern) for other in others)
 
 
 def _fixed(pattern: Path) -> Path:

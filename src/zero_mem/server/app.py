@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from email.utils import formatdate
 from itertools import islice
 from time import perf_counter
 from typing import Any, Final
@@ -147,7 +148,7 @@ class App:
         except ClientDisconnect:
             LOG.info("%s %s: the client went away", request.method, name)
             return
-        response.headers.update(SECURITY)
+        response.headers.update({**SECURITY, "Date": formatdate(usegmt=True)})
         LOG.info(
             "%s %s %d %.1f ms",
             request.method,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from zero_mem.server.host import Host, Part
 from zero_mem.server.settings import Settings
@@ -10,4 +10,13 @@ from zero_mem.server.settings import Settings
 
 def chosen(settings: Settings) -> list[Callable[[Host], Part]]:
     """Give what makes each part that the settings ask for."""
-    return []
+    return [*_proxy(settings)]
+
+
+def _proxy(settings: Settings) -> Iterator[Callable[[Host], Part]]:
+    if settings.proxy_upstream:
+        # Loaded only where it is asked for.
+        from zero_mem.server.proxying import ProxyPart, proxy_settings
+
+        told = proxy_settings(settings)
+        yield lambda host: ProxyPart(host, told)

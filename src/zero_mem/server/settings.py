@@ -51,6 +51,21 @@ class Settings:
     heartbeat: float = _setting(15.0, "Seconds of silence before a feed sends a comment.")
     poll: float = _setting(0.5, "Seconds until a feed sees what other processes wrote.")
     recheck: float = _setting(1.0, "Seconds until a revoked key stops working.", least=0)
+    proxy_upstream: str = _setting(
+        "", "Serve the proxy at /proxy, to this provider: URL, or anthropic=URL,openai=URL."
+    )
+    proxy_mode: str = _setting("observe", "observe (nothing is changed) or offload.")
+    proxy_share: float = _setting(0.25, "Share of the tool results' tokens to keep in prompts.")
+    proxy_prices: str = _setting(
+        "", "A model of the price table for every call, or a price file; else each call's model."
+    )
+    proxy_one_user: bool = _setting(False, "All keys and conversations are one person's.")
+    proxy_namespace: str = _setting("proxy", "Namespace of the proxy's accounts and memories.")
+    proxy_body_limit: int = _setting(67_108_864, "Most bytes of a request to a provider.", least=1)
+    proxy_timeout: float = _setting(600.0, "Seconds that a provider may say nothing.", least=0.001)
+    proxy_page_token: str = _setting(
+        "", "Opens /proxy/zero-mem where there are keys; without it one is made up and said."
+    )
     cors: str = _setting("", "Origins that browsers may call from, with commas.")
     grace: float = _setting(10.0, "Seconds that requests get to end when the server stops.")
 
