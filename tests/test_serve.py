@@ -6,19 +6,18 @@ import configparser
 import dataclasses
 import inspect
 import json
-import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
+from served import Served
 
 from zero_mem import InvalidInput, Memory
 from zero_mem.access import Grant, Keyring
@@ -35,42 +34,15 @@ from zero_mem.space import Namespace
 from zero_mem.subtree import Subtree
 
 ROOT = Path(__file__).resolve().parent.parent
-ZERO_MEM = [sys.executable, "-c", "from zero_mem.cli import main; main()"]
 
 
-class Served:
-    """The command as a process; what it says is read as it comes, so that it never waits."""
-
-    def __init__(self, folder: Path, *flags: str) -> None:
-        store = f"sqlite:///{folder}/store.db"
-        command = [*ZERO_MEM, "serve", "--store", store, "--port", "0", *flags]
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-        assert self.process.stderr is not None
-        self.said = self.process.stderr
-        self.url = self.said.readline().strip()
-        self.lines: list[str] = []
-        self._reading = threading.Thread(target=lambda: self.lines.extend(self.said))
-        self._reading.start()
-
-    def __enter__(self) -> Served:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.ended()
-
-    def ended(self) -> int:
-        """Wait for its end and for all that it said; give its exit code."""
-        code = self.process.wait(30)
-        self._reading.join()
-        self.said.close()
-        return code
+def store(folder: Path) -> str:
+    return f"sqlite:///{folder}/store.db"
 
 
 @pytest.mark.req("server:serve", "op:queued")
 def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
-    with Served(tmp_path) as server, connect(server.url) as memory:
+    with Served(store(tmp_path)) as server, connect(server.url) as memory:
         space = memory.namespace("acme", "alice")
         feed = space.follow()
         space.save("the first")
@@ -92,12 +64,12 @@ def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
 @pytest.mark.req("server:serve", "server:auth")
 def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
     flags = ["--host", "0.0.0.0"]
-    with Served(tmp_path, *flags) as server:
+    with Served(store(tmp_path), *flags) as server:
         assert "has no key" in server.url
         assert server.ended() == 4
     with Memory.open(f"sqlite:///{tmp_path}/store.db") as local:
         credential = local.keyring.create("app", [Grant.parse("write:acme/**")]).credential
-    with Served(tmp_path, *flags) as server:
+    with Served(store(tmp_path), *flags) as server:
         here = server.url.replace("0.0.0.0", "127.0.0.1")
         assert httpx.get(f"{here}/v1/stats").status_code == 401
         with connect(here, credential=credential) as memory:
@@ -106,8 +78,8 @@ def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
 
 @pytest.mark.req("server:serve")
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    with Served(tmp_path) as first:
-        second = Served(tmp_path, "--port", first.url.rpartition(":")[2])
+    with Served(store(tmp_path)) as first:
+        second = Served(store(tmp_path), "--port", first.url.rpartition(":")[2])
         assert "can't listen" in second.url
         assert second.ended() == 5
 
@@ -252,7 +224,7 @@ def test_schemathesis_finds_no_failure(tmp_path: Path) -> None:
         pytest.skip("schemathesis is not installed (its packages are many; pip install it to run)")
     settings = ["--config-file", str(ROOT / "tests" / "schemathesis.toml")]
     options = ["--max-examples", "10", "--phases", "examples,coverage,fuzzing", "--workers", "2"]
-    with Served(tmp_path, "--body-timeout", "5") as server:
+    with Served(store(tmp_path), "--body-timeout", "5") as server:
         command = [examiner, *settings, "run", f"{server.url}/openapi.json", *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
