@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from zero_mem.errors import InvalidInput
+from zero_mem.ledger.entries import Mode
 from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable, price_table
-from zero_mem.proxy.counting import Mode, Rates
+from zero_mem.proxy.counting import Rates
 from zero_mem.proxy.targets import Upstreams, upstreams
 from zero_mem.proxy.upstream import Timeouts
 from zero_mem.types import Path
