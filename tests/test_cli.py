@@ -30,7 +30,7 @@ COMMANDS = {
     "duplicates", "configure", "reindex", "export", "import", "replay", "proxy", "bench recall",
     "demo", "sync", "backup", "verify", "recover", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
-    "key create", "key list", "key revoke", "doctor", "changes", "serve",
+    "key create", "key list", "key revoke", "doctor", "changes", "serve", "top",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from zero_mem.backup import BackupReport, Verification
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
+    from zero_mem.ledger.entries import Account
     from zero_mem.models.date_parsers import DateParser
     from zero_mem.models.embedder import Embedder
     from zero_mem.recall.corpora import Corpora
@@ -360,6 +361,19 @@ class Memory:
         """Read what this process did with the store, as counters."""
         queued = self.queued
         return self.metrics.snapshot(queued=queued.depth, queue_failures=len(queued.failures))
+
+    def ledger(self) -> Account:
+        """Sum up what all conversations cost that a proxy or controller keeps an account of.
+
+        Returns:
+            The sum; its `kept_out` is the tokens that memory kept out of prompts.
+        """
+        from zero_mem.ledger.entries import Account
+        from zero_mem.ledger.reading import entries
+
+        self.flush()
+        spaces = [self.namespace(*path) for path in self.subtree().namespaces()]
+        return sum((each.account for space in spaces for each in entries(space)), Account())
 
     def health(self) -> Health:
         """Ask the store whether it answers, and what waits to be done; nothing is written."""

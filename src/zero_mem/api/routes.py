@@ -15,6 +15,7 @@ from zero_mem.api import arguments
 from zero_mem.api.forms import JsonForm, form_of
 from zero_mem.api.problems import Refusal
 from zero_mem.errors import InvalidInput
+from zero_mem.ledger.entries import Account
 from zero_mem.memory import Memory
 from zero_mem.past import Past
 from zero_mem.space import Namespace
@@ -39,6 +40,9 @@ PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "server": (),
 }
 """The query parameters that say where an operation works."""
+
+_TYPES: Final = {"Account": Account}
+"""Results that the library loads with the first call that gives one."""
 
 _SPREAD: Final[Mapping[Any, Any]] = {
     inspect.Parameter.VAR_KEYWORD: {},
@@ -142,7 +146,7 @@ class Route:
     @cached_property
     def result(self) -> JsonForm | None:
         """The form of the answer, None where there is nothing to say."""
-        hint = get_type_hints(self.function)["return"]
+        hint = get_type_hints(self.function, localns=_TYPES)["return"]
         return None if hint is type(None) else form_of(hint)
 
     @cached_property
@@ -273,6 +277,8 @@ ROUTES: Final = (
     ),
     Route(method="GET", path="/v1/now", target="store", call="now"),
     Route(method="GET", path="/v1/stats", target="store", call="stats"),
+    Route(method="GET", path="/v1/ledger", target="store", call="ledger"),
+    Route(method="GET", path="/v1/metrics", target="store", call="snapshot"),
     Route(method="GET", path="/v1/health", target="store", call="health"),
     Route(method="POST", path="/v1/flush", target="store", call="flush"),
     Route(

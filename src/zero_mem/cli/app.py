@@ -25,6 +25,7 @@ from zero_mem.cli import (
     replaying,
     serving,
     syncing,
+    watching,
     writing,
 )
 from zero_mem.cli.program import Program
@@ -69,6 +70,7 @@ for group in (
     keys,
     examining,
     serving,
+    watching,
     demo,
 ):
     app.add_typer(group.app)

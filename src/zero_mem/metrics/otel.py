@@ -6,6 +6,7 @@ instrument(memory, get_meter("my-agent"))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zero_mem.errors import MissingExtra
@@ -44,6 +45,8 @@ def instrument(memory: Memory, meter: Meter) -> None:
         meter.create_observable_counter(f"zero_mem.{name}", observed(read))
     meter.create_observable_counter("zero_mem.seconds", observed(_seconds), unit="s")
     meter.create_observable_gauge("zero_mem.queued_writes", observed(_queued))
+    for name in ("requests", "feeds"):
+        meter.create_observable_gauge(f"zero_mem.{name}", observed(partial(_serving, name)))
     last = "zero_mem.backup_timestamp"
     meter.create_observable_gauge(last, observed(lambda s: _last(s, s.backups.last_at)), unit="s")
     size = "zero_mem.backup_size"
@@ -61,6 +64,11 @@ def _seconds(snapshot: Snapshot) -> Iterator[Observation]:
 
 def _queued(snapshot: Snapshot) -> list[Observation]:
     return [Observation(snapshot.queued)]
+
+
+def _serving(name: str, snapshot: Snapshot) -> list[Observation]:
+    serving = snapshot.serving
+    return [] if serving is None else [Observation(getattr(serving, name))]
 
 
 def _last(snapshot: Snapshot, value: float) -> list[Observation]:

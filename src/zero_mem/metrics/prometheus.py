@@ -50,6 +50,10 @@ class MemoryCollector(Collector):
         yield _durations(snapshot)
         yield _gauge("zero_mem_queued_writes", "Accepted, not applied yet.", snapshot.queued)
         yield from _backups(snapshot.backups)
+        if snapshot.serving is not None:
+            under_way = "Requests in or before the store's threads."
+            yield _gauge("zero_mem_requests", under_way, snapshot.serving.requests)
+            yield _gauge("zero_mem_feeds", "Open feeds of changes.", snapshot.serving.feeds)
         if self._stats:
             yield from self._records()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, get_args
@@ -51,6 +51,14 @@ class Backed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What a server has under way: requests in or before the store's threads, and open feeds."""
+
+    requests: int
+    feeds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The counters at one moment.
 
@@ -62,6 +70,7 @@ class Snapshot:
         queued: Accepted writes that are still to be applied; `queue_failures` could not be.
         sweeps: Sweeps run; what they ended is among the operations.
         backups: Of those made by the clock, how many were verified, and the last one.
+        serving: What a server's process has under way; None where there is no server.
     """
 
     operations: dict[str, int]
@@ -73,10 +82,14 @@ class Snapshot:
     queue_failures: int
     sweeps: int
     backups: Backed
+    serving: Serving | None
 
 
 class Metrics:
-    """Counts what one `Memory` does; safe to share between threads."""
+    """Counts what one `Memory` does; safe to share between threads.
+
+    `serving` is a server's to set: it tells what the server has under way.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -87,6 +100,7 @@ class Metrics:
         self._recall_tokens = 0
         self._sweeps = 0
         self._backups = Backed()
+        self.serving: Callable[[], Serving] | None = None
 
     def wrote(self, operations: Iterable[str], begun: float) -> None:
         """Count the changes of a write that began at a reading of `perf_counter`."""
@@ -144,4 +158,5 @@ class Metrics:
                 queue_failures=queue_failures,
                 sweeps=self._sweeps,
                 backups=self._backups,
+                serving=None if self.serving is None else self.serving(),
             )

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from zero_mem.aio.threads import Threads
 from zero_mem.api.problems import Refusal
 from zero_mem.memory import Memory
+from zero_mem.metrics.registry import Serving
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.server import feed
 from zero_mem.server.access import Doors
@@ -73,6 +74,7 @@ class Host:
         self._names = _LOOPBACK | {name for name in settings.names.split(",") if name}
         self._waiting = 0
         self._streams = 0
+        memory.metrics.serving = lambda: Serving(requests=self._waiting, feeds=self._streams)
 
     async def run(self, work: Callable[[], R]) -> R:
         """Run work in a thread of the store's.
