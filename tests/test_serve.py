@@ -240,7 +240,7 @@ def program(name: str) -> str:
     """Find a program of the packages for development; where they are not, skip."""
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.exists() else shutil.which(name)
-    return found or pytest.skip(f"{name} is not installed (it is in the group dev)")
+    return found or pytest.skip(f"{name} is not installed here")
 
 
 # Deployment
@@ -280,12 +280,34 @@ def test_the_container_file_parses_and_runs_as_nobody() -> None:
 
 
 @pytest.mark.req("server:deploy")
+def test_the_linter_has_nothing_to_say_of_the_container_file() -> None:
+    command = [program("hadolint"), str(ROOT / "deploy" / "Containerfile")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.req("server:deploy")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    unit = (ROOT / "deploy" / "zero-mem.service").read_text("utf-8")
+    # It looks whether the program is there.
+    command = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
+    there = tmp_path / "zero-mem.service"
+    there.write_text(unit.replace(command, "ExecStart=/bin/sh serve"))
+    verify = [program("systemd-analyze"), "verify", "--man=no", str(there)]
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.req("server:deploy")
 def test_the_compose_file_publishes_on_this_machine_only() -> None:
     text = (ROOT / "deploy" / "compose.yaml").read_text("utf-8")
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: the file is not parsed")
     service = yaml.safe_load(text)["services"]["zero-mem"]
     assert service["ports"] == [f"127.0.0.1:{Settings().port}:{Settings().port}"]
     assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    assert set(yaml.safe_load(text)["volumes"]) == {
+        each.partition(":")[0] for each in service["volumes"]
+    }
     assert_known(text)
 
 
