@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from proxies import until
 from serving import Loopback, loopback
 
 from zero_mem import Conflict, InvalidInput, LimitReached, Memory, NotAllowed, NotFound
@@ -19,6 +20,7 @@ from zero_mem.access import Grant
 from zero_mem.client import RemoteMemory, connect, connect_async
 from zero_mem.errors import StoreUnavailable
 from zero_mem.exchange import import_records
+from zero_mem.metrics.registry import Serving
 from zero_mem.server.settings import Settings
 from zero_mem.testing import FakeClock
 
@@ -211,6 +213,43 @@ def test_a_slow_client_is_told_so_and_nothing_is_done(http: httpx.Client, local:
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"urn:zero-mem:too-slow" in answer
     assert local.stats().namespaces == 0
+
+
+@pytest.mark.req("server:bad-input")
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"", b"408"),
+        (b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"408"),
+        (b"GET /health HTTP/1.1\r\n" + b"X-Long: y\r\n" * 7000, b"431"),
+        (b"GET /health HTTP/1.1\r\nHost: h\r\n\r\nGET /hea", b"408"),
+    ],
+    ids=["nothing", "half a head", "an endless head", "half a second request"],
+)
+def test_a_connection_that_never_gets_to_a_request_is_ended(
+    http: httpx.Client, sent: bytes, status: bytes
+) -> None:
+    with _raw(http, sent) as connection:
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert b"HTTP/1.1 " + status in answer
+    assert http.get("/health").status_code == 200
+
+
+@pytest.mark.req("server:bad-input", "server:feed")
+def test_a_client_that_goes_away_in_mid_answer_gives_its_place_back(
+    server: Loopback, local: Memory
+) -> None:
+    space = local.namespace("acme", "alice")
+    space.save_many([{"content": "x" * 500} for _ in range(4000)])
+    with server.serving(local, Settings(max_streams=1, poll=0.02, heartbeat=0.02)) as url:
+        for path in ("export", "changes/stream"):
+            with httpx.stream("GET", f"{url}/v1/{path}?{HERE}") as begun:
+                assert begun.status_code == 200
+                next(begun.iter_bytes())
+        until(lambda: local.snapshot().serving == Serving(requests=0, feeds=0))
+        with httpx.stream("GET", f"{url}/v1/changes/stream?{HERE}&after=3999") as again:
+            assert again.status_code == 200
+        assert httpx.get(f"{url}/v1/stats").json()["records"] == 4000
 
 
 @pytest.mark.req("server:bad-input")

@@ -17,6 +17,7 @@ from zero_mem.errors import NotAllowed, StoreUnavailable
 from zero_mem.memory import Memory
 from zero_mem.server.app import App
 from zero_mem.server.parts import chosen
+from zero_mem.server.patience import patient
 from zero_mem.server.settings import Settings
 
 LOG: Final = logging.getLogger("zero_mem.server")
@@ -37,6 +38,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 server_header=False,
                 date_header=False,  # a proxied answer has its own
+                http=patient(settings.body_timeout),
                 ws="none",
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=max(1, round(settings.grace)),

@@ -43,7 +43,9 @@ class Settings:
     max_body: int = _setting(8_388_608, "Most bytes of a request's body.", least=1)
     max_import: int = _setting(1_073_741_824, "Most bytes of one import.", least=1)
     max_results: int = _setting(10_000, "Most records or hits of one answer.", least=1)
-    body_timeout: float = _setting(30.0, "Seconds in which a body must arrive.", least=0.001)
+    body_timeout: float = _setting(
+        30.0, "Seconds in which a request's head, and its body, must come.", least=0.001
+    )
     rate: float = _setting(500.0, "Requests a second of one key; 0 is no limit.", least=0)
     burst: int = _setting(1000, "Requests that a key may make at once above its rate.", least=1)
     backlog: int = _setting(1000, "Most requests that wait for the store; more are refused.")
