@@ -17,6 +17,7 @@ from serving import Loopback, loopback
 
 from zero_mem import Memory
 from zero_mem.access import Grant
+from zero_mem.client import connect
 from zero_mem.errors import InvalidInput, MissingExtra
 from zero_mem.server import proxying
 from zero_mem.server.parts import chosen
@@ -108,6 +109,10 @@ def test_offloading_uses_the_servers_own_store(served: Served) -> None:
         found = httpx.get(f"{run.url}/v1/subtree/namespaces", params={"below": "team/proxy"})
         (place,) = [path for path in found.json()["result"] if len(path) == 4]
         records = httpx.get(f"{run.url}/v1/records", params={"namespace": "/".join(place)})
+        with connect(run.url) as memory:
+            until(lambda: memory.ledger().calls == 2)
+            assert memory.ledger().kept_out > 0
+            assert memory.snapshot().operations["save"] == 1
         assert [each["content"] for each in records.json()["items"]] == [rows]
 
 
