@@ -20,6 +20,7 @@ from zero_mem.cli import (
     indexing,
     journal,
     keys,
+    protocol,
     proxying,
     reading,
     replaying,
@@ -71,6 +72,7 @@ for group in (
     examining,
     serving,
     watching,
+    protocol,
     demo,
 ):
     app.add_typer(group.app)

@@ -76,10 +76,14 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         """The store."""
+        return self.opened(actor="cli")
+
+    def opened(self, *, actor: str) -> Memory:
+        """Open the store for someone; who asks closes it."""
         return Memory.open(
             self.url,
             create=self.creates,
-            actor="cli",
+            actor=actor,
             embedder=self.embedder,
             credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
             **keys(),

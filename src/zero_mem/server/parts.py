@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from zero_mem.errors import MissingExtra
 from zero_mem.server.host import Host, Part
 from zero_mem.server.settings import Settings
 
 
 def chosen(settings: Settings) -> list[Callable[[Host], Part]]:
-    """Give what makes each part that the settings ask for."""
-    return [*_proxy(settings)]
+    """Give what makes each part that the settings ask for and whose extra is installed."""
+    return [*_mcp(settings), *_proxy(settings)]
+
+
+def _mcp(settings: Settings) -> Iterator[Callable[[Host], Part]]:
+    if not settings.mcp:
+        return
+    try:
+        from zero_mem.mcp.endpoint import Endpoint
+    except MissingExtra:
+        return
+    yield Endpoint
 
 
 def _proxy(settings: Settings) -> Iterator[Callable[[Host], Part]]:

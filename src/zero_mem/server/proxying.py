@@ -24,7 +24,6 @@ from zero_mem.proxy.live import ROOT
 from zero_mem.proxy.serving import traffic_first
 from zero_mem.proxy.settings import Settings as ProxySettings
 from zero_mem.proxy.settings import read
-from zero_mem.proxy.targets import vendor
 from zero_mem.proxy.vendor_errors import error_body, error_headers
 from zero_mem.server.access import bearer
 from zero_mem.server.host import Host
@@ -153,6 +152,6 @@ class ProxyPart:
         status = problem_of(error).status
         wire_format = self._settings.upstreams.vendor_of(client.path, client.headers)
         text = f"{error} (the field {KEY} is for the key)" if status == 401 else str(error)
-        body = error_body(vendor(wire_format), status, text)
+        body = error_body(wire_format, status, text)
         retry = status in (429, 503)
         await client.respond(status, error_headers(body, retry=retry), body)

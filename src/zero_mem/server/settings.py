@@ -68,6 +68,7 @@ class Settings:
     proxy_page_token: str = _setting(
         "", "Opens /proxy/zero-mem where there are keys; without it one is made up and said."
     )
+    mcp: bool = _setting(True, "Serve the Model Context Protocol at /mcp, with its extra.")
     cors: str = _setting("", "Origins that browsers may call from, with commas.")
     grace: float = _setting(10.0, "Seconds that requests get to end when the server stops.")
 

@@ -1,0 +1,40 @@
+"""Errors of ours, in the form that the clients of a wire format understand."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from zero_mem.controller.messages import WireFormat
+
+_ANTHROPIC: Final = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    413: "request_too_large",
+    421: "invalid_request_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+_OPENAI: Final = {
+    **dict.fromkeys((400, 401, 403, 413, 421), "invalid_request_error"),
+    429: "rate_limit_exceeded",
+}
+
+
+def failure_body(
+    wire_format: WireFormat, message: str, *, status: int = 500, code: str | None = None
+) -> dict[str, Any]:
+    """Write an error.
+
+    Args:
+        wire_format: Whose form it takes.
+        message: What went wrong.
+        status: Of the response, which tells the error's type.
+        code: Names the error, where the form has a place for it.
+    """
+    if wire_format in ("openai_chat", "openai_responses"):
+        kind = _OPENAI.get(status, "server_error")
+        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    kind = _ANTHROPIC.get(status, "api_error")
+    return {"type": "error", "error": {"type": kind, "message": message}}
