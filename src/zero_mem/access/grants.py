@@ -63,7 +63,8 @@ class Grant:
     def __str__(self) -> str:
         """Write the grant as `parse` reads it."""
         if any("/" in segment for segment in self.pattern) or self.pattern[0].startswith("["):
-            return f"{self.right}:{json.dumps(self.pattern, ensure_ascii=False)}"
+            listed = json.dumps(self.pattern, ensure_ascii=False, separators=(",", ":"))
+            return f"{self.right}:{listed}"
         return f"{self.right}:{'/'.join(self.pattern)}"
 
     def covers(self, path: Path) -> bool:
