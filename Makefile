@@ -42,6 +42,7 @@ check: $(READY) ## format, lint, strict types, import direction, generated files
 	$(BIN)/python tools/generate_aio.py --check
 	$(BIN)/python tools/generate_client.py --check
 	$(BIN)/python tools/generate_openapi.py --check
+	$(BIN)/python tools/generate_options.py --check
 
 .PHONY: fix
 fix: $(READY) ## format, and mend what the linter can mend
@@ -58,10 +59,11 @@ samples: $(READY) ## write the packaged sample runs again
 	$(BIN)/python tools/make_samples.py
 
 .PHONY: aio
-aio: $(READY) ## write the asynchronous and the client's views and docs/openapi.json again
+aio: $(READY) ## write the views, docs/openapi.json and docs/cli-options.md again
 	$(BIN)/python tools/generate_aio.py
 	$(BIN)/python tools/generate_client.py
 	$(BIN)/python tools/generate_openapi.py
+	$(BIN)/python tools/generate_options.py
 
 .PHONY: lock
 lock: ## resolve the ranges of pyproject.toml into requirements-dev.lock

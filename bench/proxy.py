@@ -40,12 +40,16 @@ MODES = ("observe", "offload")
 
 @contextmanager
 def server(*command: str) -> Iterator[str]:
-    """Run a server until the block ends; it prints its port, or a line of JSON with its URL."""
-    process = subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True)
+    """Run a server until the block ends; it prints its port, its URL, or JSON with that."""
+    process = subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     assert process.stdout is not None
     try:
         said = process.stdout.readline().strip()
-        yield json.loads(said)["url"] if said.startswith("{") else f"http://127.0.0.1:{said}"
+        if said.startswith("{"):
+            said = json.loads(said)["url"]
+        yield said if said.startswith("http") else f"http://127.0.0.1:{said}"
     finally:
         process.terminate()
         process.wait()
@@ -58,18 +62,30 @@ def run_proxy(upstream: str, mode: str, folder: Path, name: str = "") -> Any:
     return server("-c", main, "proxy", "--upstream", upstream, *options)
 
 
+@contextmanager
+def run_served(upstream: str, mode: str, folder: Path) -> Iterator[str]:
+    """Run the proxy inside the server."""
+    main = "from zero_mem.cli import main; main()"
+    options = ["--port", "0", "--store", f"sqlite:///{folder}/{mode}-served.db"]
+    proxy = ["--proxy-upstream", upstream, "--proxy-mode", mode]
+    with server("-c", main, "serve", *options, *proxy) as url:
+        yield f"{url}/proxy"
+
+
 class Caller:
     """One kept connection."""
 
     def __init__(self, url: str) -> None:
-        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=120)
+        place, _, self._below = url.removeprefix("http://").partition("/")
+        self._below = f"/{self._below}" if self._below else ""
+        self._connection = http.client.HTTPConnection(place, timeout=120)
 
     def send(self, path: str, body: bytes, conversation: str = "") -> tuple[int, bytes]:
         """Send a request; give status and body."""
         headers = {"content-type": "application/json", "authorization": "Bearer k"}
         if conversation:
             headers["x-zero-mem-conversation"] = conversation
-        self._connection.request("POST", path, body, headers)
+        self._connection.request("POST", self._below + path, body, headers)
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 
@@ -116,8 +132,8 @@ def latency(folder: Path, calls: int) -> Iterator[Figure]:
     size = tokenizer("o200k").count(body.decode())
     with server(UPSTREAM) as upstream, ExitStack() as stack:
         direct = Caller(upstream)
-        for mode in MODES:
-            proxied = Caller(stack.enter_context(run_proxy(upstream, mode, folder)))
+        for mode, run in [(mode, run_proxy) for mode in MODES] + [("offload", run_served)]:
+            proxied = Caller(stack.enter_context(run(upstream, mode, folder)))
             for opening in prefixes_of(request):
                 proxied.send("/v1/messages", opening, "one")
             pairs = [
@@ -130,7 +146,8 @@ def latency(folder: Path, calls: int) -> Iterator[Figure]:
                 at = max(0, len(pairs) * quantile // 100 - 1)
                 yield Figure(name=f"{name}, p{quantile}", figure=alone[at], unit="ms")
                 added = through[at] - alone[at]
-                yield at_most(f"added, {mode}, p{quantile}", added, bound, "ms")
+                where = " in the server" if run is run_served else ""
+                yield at_most(f"added, {mode}{where}, p{quantile}", added, bound, "ms")
 
 
 def streams(folder: Path) -> Iterator[Figure]:

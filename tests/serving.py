@@ -101,7 +101,7 @@ class _Living:
 @contextmanager
 def loopback() -> Iterator[Loopback]:
     """Run a server on a free port until the end of the block."""
-    settings = Settings(port=0)
+    settings = Settings(port=0, body_timeout=2.0)
     switch = Switch(settings)
     listening = listen(settings)
     port = listening.getsockname()[1]

@@ -30,7 +30,7 @@ COMMANDS = {
     "duplicates", "configure", "reindex", "export", "import", "replay", "proxy", "bench recall",
     "demo", "sync", "backup", "verify", "recover", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
-    "key create", "key list", "key revoke", "doctor", "changes", "serve",
+    "key create", "key list", "key revoke", "doctor", "changes", "serve", "top",
     "node list", "node move",
     "mcp serve", "mcp install", "mcp uninstall",
 }  # fmt: skip

@@ -43,6 +43,7 @@ NEEDS_A_STORE = [
     ["export"],
     ["backup", "b"],
     ["verify"],
+    ["top"],
 ]
 
 

@@ -17,9 +17,9 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_sessions import called, refused
+from served import Served
 from serving import Loopback, loopback
 from test_mcp_stdio import VERSIONS, call, hello
-from test_serve import Served
 
 from zero_mem import Memory
 from zero_mem.access import Grant
@@ -277,7 +277,7 @@ def test_who_listens_hears_of_writes_until_the_key_ends(guarded: str, store: Mem
 
 @pytest.mark.req("mcp:http", "server:serve")
 def test_a_server_that_stops_waits_for_nobody_who_listens(tmp_path: Path) -> None:
-    with Served(tmp_path, "--grace", "60") as server:
+    with Served(f"sqlite:///{tmp_path}/store.db", "--grace", "60") as server:
 
         async def say(client: Client) -> None:
             async with client.listen(resources_list_changed=True) as events:

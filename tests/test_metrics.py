@@ -11,6 +11,7 @@ import pytest
 
 from zero_mem import InvalidInput, Memory, NotFound
 from zero_mem.ledger.columns import CallTokens
+from zero_mem.metrics.registry import Serving
 
 pytestmark = pytest.mark.req("prod:metrics")
 
@@ -69,6 +70,9 @@ def test_prometheus_reads_the_counters_and_no_content(memory: Memory) -> None:
     text = prometheus.exposition(memory).decode()
     assert 'zero_mem_operations_total{operation="save"} 3.0' in text
     assert 'zero_mem_errors_total{error="NotFound"} 1.0' in text
+    assert "zero_mem_backups_total 0.0" in text
+    for later in ("zero_mem_backup_timestamp", "zero_mem_backup_bytes", "zero_mem_feeds"):
+        assert later not in text
     assert 'zero_mem_seconds_bucket{call="recall",le="+Inf"} 1.0' in text
     assert 'zero_mem_records{state="active"} 2.0' in text
     assert "zero_mem_sweeps_total 1.0" in text
@@ -90,6 +94,9 @@ def test_opentelemetry_observes_the_counters(memory: Memory) -> None:
     provider = MeterProvider(metric_readers=[reader])
     otel.instrument(memory, provider.get_meter("test"))
     busy(memory)
+    memory.metrics.backed_up(1_767_225_600.0, 4096)
+    memory.metrics.backup_failed()
+    memory.metrics.serving = lambda: Serving(requests=2, feeds=3)
     exported = reader.get_metrics_data()
     assert exported is not None
     written = json.loads(exported.to_json())
@@ -106,6 +113,15 @@ def test_opentelemetry_observes_the_counters(memory: Memory) -> None:
         "queued_writes": 0,
     }.items():
         assert metrics[f"zero_mem.{name}"][0]["value"] == value
+    told = {
+        "backups": 1,
+        "backup_failures": 1,
+        "backup_timestamp": 1_767_225_600.0,
+        "backup_size": 4096,
+        "requests": 2,
+        "feeds": 3,
+    }
+    assert {name: metrics[f"zero_mem.{name}"][0]["value"] for name in told} == told
     assert SECRET not in exported.to_json()
     provider.shutdown()
 

@@ -13,21 +13,21 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
+from served import Served
 
 from zero_mem import InvalidInput, Memory
-from zero_mem.access import Grant
+from zero_mem.access import Grant, Keyring
 from zero_mem.api.arguments import ARGUMENTS
 from zero_mem.api.forms import COMPONENTS
 from zero_mem.api.openapi import document
 from zero_mem.api.routes import ROUTES, by_name
 from zero_mem.client import RemoteMemory, RemoteNamespace, RemotePast, connect
-from zero_mem.client.store import RemoteSubtree
+from zero_mem.client.store import RemoteKeyring, RemoteSubtree
 from zero_mem.past import Past
 from zero_mem.server.serving import is_loopback
 from zero_mem.server.settings import Settings, load, table
@@ -35,42 +35,15 @@ from zero_mem.space import Namespace
 from zero_mem.subtree import Subtree
 
 ROOT = Path(__file__).resolve().parent.parent
-ZERO_MEM = [sys.executable, "-c", "from zero_mem.cli import main; main()"]
 
 
-class Served:
-    """The command as a process; what it says is read as it comes, so that it never waits."""
-
-    def __init__(self, folder: Path, *flags: str) -> None:
-        store = f"sqlite:///{folder}/store.db"
-        command = [*ZERO_MEM, "serve", "--store", store, "--port", "0", *flags]
-        environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-        assert self.process.stderr is not None
-        self.said = self.process.stderr
-        self.url = self.said.readline().strip()
-        self.lines: list[str] = []
-        self._reading = threading.Thread(target=lambda: self.lines.extend(self.said))
-        self._reading.start()
-
-    def __enter__(self) -> Served:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.ended()
-
-    def ended(self) -> int:
-        """Wait for its end and for all that it said; give its exit code."""
-        code = self.process.wait(30)
-        self._reading.join()
-        self.said.close()
-        return code
+def store(folder: Path) -> str:
+    return f"sqlite:///{folder}/store.db"
 
 
 @pytest.mark.req("server:serve", "op:queued")
 def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
-    with Served(tmp_path) as server, connect(server.url) as memory:
+    with Served(store(tmp_path)) as server, connect(server.url) as memory:
         space = memory.namespace("acme", "alice")
         feed = space.follow()
         space.save("the first")
@@ -92,12 +65,12 @@ def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
 @pytest.mark.req("server:serve", "server:auth")
 def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
     flags = ["--host", "0.0.0.0"]
-    with Served(tmp_path, *flags) as server:
+    with Served(store(tmp_path), *flags) as server:
         assert "has no key" in server.url
         assert server.ended() == 4
     with Memory.open(f"sqlite:///{tmp_path}/store.db") as local:
         credential = local.keyring.create("app", [Grant.parse("write:acme/**")]).credential
-    with Served(tmp_path, *flags) as server:
+    with Served(store(tmp_path), *flags) as server:
         here = server.url.replace("0.0.0.0", "127.0.0.1")
         assert httpx.get(f"{here}/v1/stats").status_code == 401
         with connect(here, credential=credential) as memory:
@@ -106,8 +79,8 @@ def test_without_a_key_it_serves_this_machine_only(tmp_path: Path) -> None:
 
 @pytest.mark.req("server:serve")
 def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    with Served(tmp_path) as first:
-        second = Served(tmp_path, "--port", first.url.rpartition(":")[2])
+    with Served(store(tmp_path)) as first:
+        second = Served(store(tmp_path), "--port", first.url.rpartition(":")[2])
         assert "can't listen" in second.url
         assert second.ended() == 5
 
@@ -181,9 +154,11 @@ def test_the_page_has_every_setting() -> None:
 
 @pytest.mark.req("server:openapi")
 def test_every_operation_and_read_has_a_route() -> None:
-    for kind, target in ((Namespace, "space"), (Past, "past"), (Subtree, "subtree")):
+    views = ((Namespace, "space"), (Past, "past"), (Subtree, "subtree"), (Keyring, "keyring"))
+    for kind, target in views:
         there = {route.call for route in ROUTES if route.target == target}
         inside = {"apply_save", "reserve_ids", "expected_id", "is_taken", "each", "as_of"}
+        inside |= {"verify"}  # of a credential: the header of every request asks for it
         names = {
             name
             for name, member in inspect.getmembers(kind, inspect.isfunction)
@@ -203,19 +178,24 @@ def test_the_client_has_the_signatures_of_a_local_store() -> None:
         (Past, RemotePast),
         (Subtree, RemoteSubtree),
         (Memory, RemoteMemory),
+        (Keyring, RemoteKeyring),
     ]
     not_there = {"apply_save", "reserve_ids", "expected_id", "is_taken"}
-    own = {"open", "guarded", "reindex", "snapshot", "transaction", "scrub", "backup", "verify"}
+    own = {"open", "guarded", "reindex", "transaction", "scrub", "backup", "verify"}
     for local, remote in twins:
         for name, member in inspect.getmembers(local, inspect.isfunction):
-            if name.startswith("_") or name in not_there or (local is Memory and name in own):
+            if name.startswith("_") or name in not_there:
+                continue
+            if name in (own if local is Memory else {"verify"} if local is Keyring else ()):
                 continue
             mine = inspect.signature(getattr(remote, name)).parameters
             assert mine == inspect.signature(member).parameters, f"{local.__name__}.{name}"
 
 
 @pytest.mark.req("server:openapi", "pkg:manifest")
-@pytest.mark.parametrize("tool", ["generate_client.py", "generate_openapi.py"])
+@pytest.mark.parametrize(
+    "tool", ["generate_client.py", "generate_openapi.py", "generate_options.py"]
+)
 def test_what_is_generated_is_up_to_date(tool: str) -> None:
     command = [sys.executable, str(ROOT / "tools" / tool), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -242,15 +222,25 @@ def test_the_document_is_whole() -> None:
 @pytest.mark.fault
 @pytest.mark.req("server:openapi", "server:bad-input")
 def test_schemathesis_finds_no_failure(tmp_path: Path) -> None:
-    examiner = shutil.which("schemathesis")
-    if examiner is None:
-        pytest.skip("schemathesis is not installed (its packages are many; pip install it to run)")
+    examiner = program("schemathesis")
     settings = ["--config-file", str(ROOT / "tests" / "schemathesis.toml")]
-    options = ["--max-examples", "10", "--phases", "examples,coverage,fuzzing", "--workers", "2"]
-    with Served(tmp_path, "--body-timeout", "5") as server:
+    examples = os.environ.get("ZERO_MEM_EXAMPLES", "10")
+    options = ["--max-examples", examples, "--phases", "examples,coverage,fuzzing"]
+    # With a key, since what makes keys is examined too and would end an open access.
+    with Memory.open(store(tmp_path)) as local:
+        credential = local.keyring.create("examiner", [Grant.parse("admin:**")]).credential
+    with Served(store(tmp_path), "--body-timeout", "5", "--rate", "0") as server:
         command = [examiner, *settings, "run", f"{server.url}/openapi.json", *options]
+        command += ["--header", f"Authorization: Bearer {credential}", "--workers", "2"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def program(name: str) -> str:
+    """Find a program of the packages for development; where they are not, skip."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    return found or pytest.skip(f"{name} is not installed here")
 
 
 # Deployment
@@ -290,12 +280,34 @@ def test_the_container_file_parses_and_runs_as_nobody() -> None:
 
 
 @pytest.mark.req("server:deploy")
+def test_the_linter_has_nothing_to_say_of_the_container_file() -> None:
+    command = [program("hadolint"), str(ROOT / "deploy" / "Containerfile")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.req("server:deploy")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    unit = (ROOT / "deploy" / "zero-mem.service").read_text("utf-8")
+    # It looks whether the program is there.
+    command = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
+    there = tmp_path / "zero-mem.service"
+    there.write_text(unit.replace(command, "ExecStart=/bin/sh serve"))
+    verify = [program("systemd-analyze"), "verify", "--man=no", str(there)]
+    done = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.req("server:deploy")
 def test_the_compose_file_publishes_on_this_machine_only() -> None:
     text = (ROOT / "deploy" / "compose.yaml").read_text("utf-8")
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: the file is not parsed")
     service = yaml.safe_load(text)["services"]["zero-mem"]
     assert service["ports"] == [f"127.0.0.1:{Settings().port}:{Settings().port}"]
     assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    assert set(yaml.safe_load(text)["volumes"]) == {
+        each.partition(":")[0] for each in service["volumes"]
+    }
     assert_known(text)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
+from proxies import until
 from serving import Loopback, loopback
 
 from zero_mem import Conflict, InvalidInput, LimitReached, Memory, NotAllowed, NotFound
@@ -19,6 +20,7 @@ from zero_mem.access import Grant
 from zero_mem.client import RemoteMemory, connect, connect_async
 from zero_mem.errors import StoreUnavailable
 from zero_mem.exchange import import_records
+from zero_mem.metrics.registry import Serving
 from zero_mem.server.settings import Settings
 from zero_mem.testing import FakeClock
 
@@ -214,6 +216,43 @@ def test_a_slow_client_is_told_so_and_nothing_is_done(http: httpx.Client, local:
 
 
 @pytest.mark.req("server:bad-input")
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"", b"408"),
+        (b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"408"),
+        (b"GET /health HTTP/1.1\r\n" + b"X-Long: y\r\n" * 7000, b"431"),
+        (b"GET /health HTTP/1.1\r\nHost: h\r\n\r\nGET /hea", b"408"),
+    ],
+    ids=["nothing", "half a head", "an endless head", "half a second request"],
+)
+def test_a_connection_that_never_gets_to_a_request_is_ended(
+    http: httpx.Client, sent: bytes, status: bytes
+) -> None:
+    with _raw(http, sent) as connection:
+        answer = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert b"HTTP/1.1 " + status in answer
+    assert http.get("/health").status_code == 200
+
+
+@pytest.mark.req("server:bad-input", "server:feed")
+def test_a_client_that_goes_away_in_mid_answer_gives_its_place_back(
+    server: Loopback, local: Memory
+) -> None:
+    space = local.namespace("acme", "alice")
+    space.save_many([{"content": "x" * 500} for _ in range(4000)])
+    with server.serving(local, Settings(max_streams=1, poll=0.02, heartbeat=0.02)) as url:
+        for path in ("export", "changes/stream"):
+            with httpx.stream("GET", f"{url}/v1/{path}?{HERE}") as begun:
+                assert begun.status_code == 200
+                next(begun.iter_bytes())
+        until(lambda: local.snapshot().serving == Serving(requests=0, feeds=0))
+        with httpx.stream("GET", f"{url}/v1/changes/stream?{HERE}&after=3999") as again:
+            assert again.status_code == 200
+        assert httpx.get(f"{url}/v1/stats").json()["records"] == 4000
+
+
+@pytest.mark.req("server:bad-input")
 def test_a_client_that_goes_away_leaves_nothing_half_done(
     http: httpx.Client, local: Memory
 ) -> None:
@@ -302,6 +341,62 @@ def test_a_revoked_key_stops_working(keyed: tuple[str, dict[str, str]], local: M
         with pytest.raises(NotAllowed):
             space.get("1")
         assert list(following) == []
+
+
+@pytest.mark.req("prod:auth", "server:auth", "server:client")
+def test_keys_are_made_listed_and_ended_over_http(
+    server: Loopback, local: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin = local.keyring.create("admin", [Grant.parse("admin:acme/**")])
+    above = local.keyring.create("above", [Grant.parse("admin:**")])
+    caplog.set_level("DEBUG")
+    with (
+        server.serving(local, Settings(recheck=0)) as url,
+        connect(url, credential=admin.credential) as memory,
+    ):
+        new = memory.keyring.create("bob", [Grant.parse("write:acme/bob")], expires_in=3600)
+        assert new.key in local.keyring.every()
+        assert new.key.made_by == admin.key.key_id
+        with connect(url, credential=new.credential) as bobs:
+            space = bobs.namespace("acme", "bob", actor="agent")
+            space.save("tea")
+            assert space.history("1")[0].actor == "key:bob (agent)"
+            with pytest.raises(NotAllowed, match="administer"):
+                bobs.keyring.every()
+            assert {key.name for key in memory.keyring.every()} == {"admin", "bob"}
+            ended = memory.keyring.revoke(new.key.key_id)
+            assert ended.revoked_at is not None
+            with pytest.raises(NotAllowed):
+                space.get("1")
+        with pytest.raises(NotAllowed, match="within"):
+            memory.keyring.create("more", [Grant.parse("read:**")])
+        with pytest.raises(NotFound):
+            memory.keyring.revoke(above.key.key_id)
+    assert new.credential.rpartition("_")[2] not in caplog.text
+
+
+@pytest.mark.req("server:http", "server:bad-input")
+def test_a_key_over_http_is_plain_json(http: httpx.Client, local: Memory) -> None:
+    body: dict[str, Any] = {"name": "app", "grants": ["read:acme/**", 'write:["a/b"]']}
+    for wrong in (
+        {"name": "app"},
+        {**body, "grants": []},
+        {**body, "grants": ["own:acme"]},
+        {**body, "grants": "read:acme"},
+        {**body, "grants": [1]},
+        {**body, "expires_in": 0},
+        {**body, "expires_in": "1d"},
+        {**body, "secret": "x"},
+    ):
+        assert problem(http.post("/v1/keys", json=wrong)) == (400, "invalid-input"), wrong
+    assert local.keyring.every() == []
+    made = http.post("/v1/keys", json=body)
+    assert made.headers["cache-control"] == "no-store"
+    found = made.json()
+    assert found["key"]["grants"] == body["grants"]
+    # From now on the server is not open any more.
+    http.headers["Authorization"] = f"Bearer {found['credential']}"
+    assert problem(http.get("/v1/keys")) == (403, "not-allowed")
 
 
 @pytest.mark.req("server:auth")

@@ -30,7 +30,7 @@ from generate_aio import (
 
 FOLDER = PACKAGE / "client" / "views"
 BY_HAND = frozenset({"each", "as_of"})
-NOT_REMOTE = frozenset({"actor", "backup", "reindex", "snapshot", "tokenizer", "verify"})
+NOT_REMOTE = frozenset({"actor", "backup", "reindex", "tokenizer", "verify"})
 
 
 def generated() -> Iterator[tuple[Path, str]]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from zero_mem.access.grants import Grant
 from zero_mem.api.problems import SCHEMA as PROBLEM
 from zero_mem.api.problems import error_from, problem_json
 from zero_mem.api.schemas import CONTENT, FILTER, Schema
@@ -203,6 +204,7 @@ _KNOWN: Final[dict[Any, JsonForm]] = {
     bool: _same({"type": "boolean"}),
     Any: _same({}),
     datetime: JsonForm(_TIME, datetime.isoformat, datetime.fromisoformat),
+    Grant: JsonForm(_TEXT, str, Grant.parse),
     MemoryRecord: JsonForm(reference("MemoryRecord"), record_json, _record_from),
     ZeroMemError: _ERROR,
 }

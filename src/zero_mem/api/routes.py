@@ -10,16 +10,18 @@ from functools import cache, cached_property
 from typing import Any, Final, Literal, TypeAlias, get_type_hints
 from urllib.parse import quote, unquote
 
+from zero_mem.access.keys import Keyring
 from zero_mem.api import arguments
 from zero_mem.api.forms import JsonForm, form_of
 from zero_mem.api.problems import Refusal
 from zero_mem.errors import InvalidInput
+from zero_mem.ledger.entries import Account
 from zero_mem.memory import Memory
 from zero_mem.past import Past
 from zero_mem.space import Namespace
 from zero_mem.subtree import Subtree
 
-Target: TypeAlias = Literal["space", "past", "subtree", "store", "server"]
+Target: TypeAlias = Literal["space", "past", "subtree", "store", "keyring", "server"]
 """What an operation belongs to; `server` is what no operation of the library answers."""
 
 _CLASSES: Final[Mapping[str, type[Any]]] = {
@@ -27,15 +29,20 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     "past": Past,
     "subtree": Subtree,
     "store": Memory,
+    "keyring": Keyring,
 }
 PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "space": ("namespace", "actor"),
     "past": ("namespace", "moment"),
     "subtree": ("below",),
     "store": (),
+    "keyring": (),
     "server": (),
 }
 """The query parameters that say where an operation works."""
+
+_TYPES: Final = {"Account": Account}
+"""Results that the library loads with the first call that gives one."""
 
 _SPREAD: Final[Mapping[Any, Any]] = {
     inspect.Parameter.VAR_KEYWORD: {},
@@ -139,7 +146,7 @@ class Route:
     @cached_property
     def result(self) -> JsonForm | None:
         """The form of the answer, None where there is nothing to say."""
-        hint = get_type_hints(self.function)["return"]
+        hint = get_type_hints(self.function, localns=_TYPES)["return"]
         return None if hint is type(None) else form_of(hint)
 
     @cached_property
@@ -270,6 +277,8 @@ ROUTES: Final = (
     ),
     Route(method="GET", path="/v1/now", target="store", call="now"),
     Route(method="GET", path="/v1/stats", target="store", call="stats"),
+    Route(method="GET", path="/v1/ledger", target="store", call="ledger"),
+    Route(method="GET", path="/v1/metrics", target="store", call="snapshot"),
     Route(method="GET", path="/v1/health", target="store", call="health"),
     Route(method="POST", path="/v1/flush", target="store", call="flush"),
     Route(
@@ -279,6 +288,15 @@ ROUTES: Final = (
         call="expire",
         example={"dry_run": True},
     ),
+    Route(
+        method="POST",
+        path="/v1/keys",
+        target="keyring",
+        call="create",
+        example={"name": "alice's agent", "grants": ["write:acme/alice/**"], "expires_in": 86400},
+    ),
+    Route(method="GET", path="/v1/keys", target="keyring", call="every"),
+    Route(method="DELETE", path="/v1/keys/{key_id}", target="keyring", call="revoke"),
     Route(
         method="GET",
         path="/v1/changes/stream",

@@ -27,6 +27,7 @@ from zero_mem.cli import (
     replaying,
     serving,
     syncing,
+    watching,
     writing,
 )
 from zero_mem.cli.program import Program
@@ -72,6 +73,7 @@ for group in (
     nodes,
     examining,
     serving,
+    watching,
     protocol,
     demo,
 ):

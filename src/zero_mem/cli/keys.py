@@ -80,6 +80,7 @@ def _json(each: ApiKey) -> dict[str, Any]:
         "created_at": each.created_at.isoformat(),
         "expires_at": each.expires_at and each.expires_at.isoformat(),
         "revoked_at": each.revoked_at and each.revoked_at.isoformat(),
+        "made_by": each.made_by,
     }
 
 

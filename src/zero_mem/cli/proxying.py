@@ -5,16 +5,12 @@ from __future__ import annotations
 import contextlib
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from zero_mem.cli.replaying import price_table
 from zero_mem.cli.session import Session, command
 from zero_mem.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from zero_mem.proxy.targets import Upstreams
 
 app = typer.Typer()
 
@@ -79,32 +75,25 @@ def proxy(
     Keys pass through and are never kept. Stop it with Ctrl-C: calls under way are finished.
     """
     from zero_mem.proxy.serving import bound, serve
-    from zero_mem.proxy.settings import Settings
-    from zero_mem.proxy.targets import upstreams
-    from zero_mem.proxy.upstream import Timeouts
+    from zero_mem.proxy.settings import read
 
-    if mode not in ("observe", "offload"):
-        raise InvalidInput(f"--mode is observe or offload, not {mode!r}")
-    if not 0 < share <= 1:
-        raise InvalidInput("--share is above 0 and at most 1")
-    table, model = price_table(prices)
     token = page_token or ("" if host in _LOOPBACK else secrets.token_urlsafe(18))
-    settings = Settings(
-        upstreams=upstreams(upstream),
-        mode="offload" if mode == "offload" else "observe",
+    settings = read(
+        upstream=upstream,
+        mode=mode,
         share=share,
+        prices=prices,
         namespace=session.named or ("proxy",),
         one_user=one_user,
         body_limit=body_limit << 20,
-        timeouts=Timeouts(read=timeout),
-        prices=table,
-        price_model=model,
+        timeout=timeout,
         page_token=token,
     )
     memory = session.memory
     listening = bound(host, port)
     address = _Address(host, listening.getsockname()[1], token)
-    _check_no_loop(settings.upstreams, address)
+    if settings.upstreams.leads_to(address.url):
+        raise InvalidInput("the upstream is the proxy's own address")
     said = {"url": address.url, "page": address.page, "mode": mode}
     # A signal is how it is meant to end.
     with contextlib.suppress(KeyboardInterrupt):
@@ -130,11 +119,6 @@ class _Address:
     @property
     def page(self) -> str:
         return f"{self.url}/zero-mem" + (f"?token={self.token}" if self.token else "")
-
-
-def _check_no_loop(upstreams: Upstreams, address: _Address) -> None:
-    if any(url.removesuffix("/v1") == address.url for url in upstreams.urls.values()):
-        raise InvalidInput("the upstream is the proxy's own address")
 
 
 def _pointers(address: _Address, mode: str) -> str:

@@ -286,6 +286,8 @@ def run(session: Session, files: Sequence[Path], options: Options, *, inspect: b
     from zero_mem.replay.verdict import verdict
 
     book = PromptBook() if inspect else None
+    from zero_mem.ledger.prices import price_table
+
     prices, strategies = price_table(options.prices), chosen(options)
     with named_files(files) as paths:
         reading = read(paths)
@@ -465,26 +467,6 @@ def _vector_rag(name: str) -> Strategy:
     from zero_mem.replay.vector import VectorRag
 
     return VectorRag(embedder=embedder_named(name))
-
-
-def price_table(text: str | None) -> tuple[PriceTable, str]:
-    """Give the price table and the row of it that `--prices` names ("" for the default row).
-
-    Raises:
-        InvalidInput: There is no such row, or the file is not a price file.
-    """
-    from zero_mem.ledger.prices import DEFAULT_TABLE, load
-
-    if text is None:
-        return DEFAULT_TABLE, ""
-    name, _, row = text.rpartition(":")
-    path = Path(text) if Path(text).is_file() or not name else Path(name)
-    if path.is_file() or path.suffix in (".json", ".toml"):
-        table = load(path)
-        own = [each for each in table.rows if each not in DEFAULT_TABLE.rows]
-        row = row if name and path == Path(name) else (own[0] if len(own) == 1 else "")
-        return table, table.price(row).model if row else ""
-    return DEFAULT_TABLE, DEFAULT_TABLE.price(text).model
 
 
 def _write_json(path: Path, result: Result) -> None:

@@ -267,3 +267,24 @@ DEFAULT_TABLE: Final = _table(
     Price(model="DeepSeek Flash", input=0.15, read=0.003, write=None, output=0.60),
     Price(model="Gemini 4 Neon", input=3, read=0.15, write=None, output=15),
 )
+
+
+def price_table(text: str | None) -> tuple[PriceTable, str]:
+    """Give the price table, and the row of it, that a text names ("" for the default row).
+
+    Args:
+        text: A model of the built-in table, a price file, or FILE:MODEL; None is the table.
+
+    Raises:
+        InvalidInput: There is no such row, or the file is not a price file.
+    """
+    if text is None:
+        return DEFAULT_TABLE, ""
+    name, _, row = text.rpartition(":")
+    path = Path(text) if Path(text).is_file() or not name else Path(name)
+    if path.is_file() or path.suffix in (".json", ".toml"):
+        table = load(path)
+        own = [each for each in table.rows if each not in DEFAULT_TABLE.rows]
+        row = row if name and path == Path(name) else (own[0] if len(own) == 1 else "")
+        return table, table.price(row).model if row else ""
+    return DEFAULT_TABLE, DEFAULT_TABLE.price(text).model

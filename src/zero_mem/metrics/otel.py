@@ -42,6 +42,8 @@ def instrument(memory: Memory, meter: Meter) -> None:
         ("queue_failures", lambda s: [Observation(s.queue_failures)]),
         ("ledger_calls", lambda s: [Observation(s.calls)]),
         ("ledger_tokens", lambda s: _by("column", s.tokens)),
+        ("backups", lambda s: [Observation(s.backups.made)]),
+        ("backup_failures", lambda s: [Observation(s.backups.failed)]),
     ):
         meter.create_observable_counter(f"zero_mem.{name}", observed(read))
     meter.create_observable_counter("zero_mem.seconds", observed(_seconds), unit="s")
@@ -49,6 +51,12 @@ def instrument(memory: Memory, meter: Meter) -> None:
     for figure in POOL_FIGURES:
         make = meter.create_observable_counter if figure.counts else meter.create_observable_gauge
         make(f"zero_mem.pool.{figure.name}", observed(partial(_pools, figure)))
+    for name in ("requests", "feeds"):
+        meter.create_observable_gauge(f"zero_mem.{name}", observed(partial(_serving, name)))
+    last = "zero_mem.backup_timestamp"
+    meter.create_observable_gauge(last, observed(lambda s: _last(s, s.backups.last_at)), unit="s")
+    size = "zero_mem.backup_size"
+    meter.create_observable_gauge(size, observed(lambda s: _last(s, s.backups.last_bytes)), "By")
 
 
 def _by(label: str, counts: dict[str, int]) -> Iterator[Observation]:
@@ -67,3 +75,13 @@ def _pools(figure: PoolFigure, snapshot: Snapshot) -> Iterator[Observation]:
 
 def _queued(snapshot: Snapshot) -> list[Observation]:
     return [Observation(snapshot.queued)]
+
+
+def _serving(name: str, snapshot: Snapshot) -> list[Observation]:
+    serving = snapshot.serving
+    return [] if serving is None else [Observation(getattr(serving, name))]
+
+
+def _last(snapshot: Snapshot, value: float) -> list[Observation]:
+    """Observe something of the last backup, where there is one."""
+    return [Observation(value)] if snapshot.backups.last_at else []

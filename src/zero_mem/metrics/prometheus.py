@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from zero_mem.errors import MissingExtra
 from zero_mem.metrics.pools import POOL_FIGURES
-from zero_mem.metrics.registry import BOUNDS, Durations, Snapshot
+from zero_mem.metrics.registry import BOUNDS, Backed, Durations, Snapshot
 from zero_mem.storage.base import PoolState
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ class MemoryCollector(Collector):
         yield _durations(snapshot)
         yield _gauge("zero_mem_queued_writes", "Accepted, not applied yet.", snapshot.queued)
         yield from _pools(snapshot.pools)
+        yield from _backups(snapshot.backups)
+        if snapshot.serving is not None:
+            under_way = "Requests in or before the store's threads."
+            yield _gauge("zero_mem_requests", under_way, snapshot.serving.requests)
+            yield _gauge("zero_mem_feeds", "Open feeds of changes.", snapshot.serving.feeds)
         if self._stats:
             yield from self._records()
 
@@ -107,6 +112,16 @@ def _durations(snapshot: Snapshot) -> Metric:
     for what, durations in sorted(snapshot.durations.items()):
         family.add_metric([what], buckets=_buckets(durations), sum_value=durations.seconds)
     return family
+
+
+def _backups(backups: Backed) -> Iterator[Metric]:
+    yield CounterMetricFamily("zero_mem_backups", "Backups verified.", value=backups.made)
+    failed = "Backups that failed."
+    yield CounterMetricFamily("zero_mem_backup_failures", failed, value=backups.failed)
+    if backups.last_at:
+        when = "When the last verified backup was made."
+        yield _gauge("zero_mem_backup_timestamp_seconds", when, backups.last_at)
+        yield _gauge("zero_mem_backup_bytes", "Size of that backup.", backups.last_bytes)
 
 
 def _buckets(durations: Durations) -> list[tuple[str, float]]:

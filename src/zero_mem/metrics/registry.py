@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -44,6 +44,24 @@ class Durations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backed:
+    """Backups: made and failed in this process; of the last, when, in Unix time, and its bytes."""
+
+    made: int = 0
+    failed: int = 0
+    last_at: float = 0.0
+    last_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What a server has under way: requests in or before the store's threads, and open feeds."""
+
+    requests: int
+    feeds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The counters at one moment.
 
@@ -56,6 +74,8 @@ class Snapshot:
         sweeps: Sweeps run; what they ended is among the operations.
         calls: Calls of models that a ledger took in; `tokens` has what they took, by column.
         pools: The pools of connections to a server, by node; none where the store has no server.
+        backups: Of those made by the clock, how many were verified, and the last one.
+        serving: What a server's process has under way; None where there is no server.
     """
 
     operations: dict[str, int]
@@ -69,10 +89,15 @@ class Snapshot:
     calls: int
     tokens: dict[str, int]
     pools: Mapping[str, PoolState]
+    backups: Backed
+    serving: Serving | None
 
 
 class Metrics:
-    """Counts what one `Memory` does; safe to share between threads."""
+    """Counts what one `Memory` does; safe to share between threads.
+
+    `serving` is a server's to set: it tells what the server has under way.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -84,6 +109,8 @@ class Metrics:
         self._sweeps = 0
         self._calls = 0
         self._tokens = CallTokens()
+        self._backups = Backed()
+        self.serving: Callable[[], Serving] | None = None
 
     def wrote(self, operations: Iterable[str], begun: float) -> None:
         """Count the changes of a write that began at a reading of `perf_counter`."""
@@ -123,6 +150,17 @@ class Metrics:
             self._calls += 1
             self._tokens += tokens
 
+    def backed_up(self, at: float, size: int, *, earlier: bool = False) -> None:
+        """Count a backup that was verified, or note one that was there before this process."""
+        with self._lock:
+            made = self._backups.made + (not earlier)
+            self._backups = replace(self._backups, made=made, last_at=at, last_bytes=size)
+
+    def backup_failed(self) -> None:
+        """Count a backup that could not be made, or was not sound."""
+        with self._lock:
+            self._backups = replace(self._backups, failed=self._backups.failed + 1)
+
     def snapshot(
         self,
         *,
@@ -144,4 +182,6 @@ class Metrics:
                 calls=self._calls,
                 tokens={name: getattr(self._tokens, name) for name in COLUMNS},
                 pools=pools or {},
+                backups=self._backups,
+                serving=None if self.serving is None else self.serving(),
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,7 +14,7 @@ from zero_mem.memory import Memory
 from zero_mem.proxy.counting import Counter, Counting
 from zero_mem.proxy.forward import Forwarder
 from zero_mem.proxy.ledger import Ledger
-from zero_mem.proxy.live import ROOT, LivePage
+from zero_mem.proxy.live import ROOT, LivePage, MayLook
 from zero_mem.proxy.offload import Offloading
 from zero_mem.proxy.settings import Settings
 from zero_mem.proxy.tenants import Tenants
@@ -27,10 +28,16 @@ class Proxy:
         memory: The store; whoever opened it closes it, after the application's shutdown.
         settings: How to run.
         counter: Counts the calls for the ledger; in this process by default.
+        may_look: Opens the live page to a request that has no token of it.
     """
 
     def __init__(
-        self, memory: Memory, settings: Settings, *, counter: Counter | None = None
+        self,
+        memory: Memory,
+        settings: Settings,
+        *,
+        counter: Counter | None = None,
+        may_look: MayLook | None = None,
     ) -> None:
         self._settings = settings
         self._upstream = Upstream(settings.timeouts)
@@ -48,9 +55,11 @@ class Proxy:
         forwarder = Forwarder(
             settings, self._upstream, tenants, self._ledger, self._offloading, own=ROOT
         )
-        self._page = LivePage(self._ledger, mode=settings.mode, token=settings.page_token)
+        self._page = LivePage(
+            self._ledger, mode=settings.mode, token=settings.page_token, may_look=may_look
+        )
         self.app = Starlette(
-            routes=[*self._page.routes(), Mount("/", forwarder)], lifespan=self._lifespan
+            routes=[*self._page.routes(), Mount("/", forwarder)], lifespan=self.lifespan
         )
 
     def stop(self) -> None:
@@ -58,11 +67,12 @@ class Proxy:
         self._page.stop()
 
     @asynccontextmanager
-    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
+    async def lifespan(self, _: Any = None) -> AsyncIterator[None]:
+        """Serve; at the end decisions under way are finished and the ledger is written."""
         try:
             async with self._upstream:
                 yield
         finally:
             if self._offloading is not None:
                 await self._offloading.close()
-            self._ledger.close()
+            await asyncio.to_thread(self._ledger.close)

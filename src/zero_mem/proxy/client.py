@@ -28,7 +28,9 @@ class Client:
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.method: str = scope["method"]
         raw_path = scope.get("raw_path") or scope["path"].encode()
-        self.path: str = raw_path.decode("latin-1").partition("?")[0]
+        whole = raw_path.decode("latin-1").partition("?")[0]
+        # What the proxy itself is served beneath is nothing to the upstream.
+        self.path: str = whole.removeprefix(scope.get("root_path", ""))
         self.query: str = scope["query_string"].decode("latin-1")
         self.headers: Headers = list(scope["headers"])
         self.started = False

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -17,6 +17,9 @@ from zero_mem.ledger.entries import Mode
 from zero_mem.proxy.ledger import Ledger
 
 ROOT: Final = "/zero-mem"
+
+MayLook: TypeAlias = Callable[[Request], Awaitable[bool]]
+"""Tells whether who sends a request may see the figures."""
 
 _COOKIE: Final = "zero-mem-page"
 _HERE: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -50,12 +53,16 @@ class LivePage:
         token: Opens the page from elsewhere; without one it opens only on this machine, to a
             browser that names it so (a page of another site that points its own name at this
             machine gets nothing).
+        may_look: Opens the page, too.
     """
 
-    def __init__(self, ledger: Ledger, *, mode: Mode, token: str) -> None:
+    def __init__(
+        self, ledger: Ledger, *, mode: Mode, token: str, may_look: MayLook | None = None
+    ) -> None:
         self._ledger = ledger
         self._mode = mode
         self._token = token
+        self._may_look = may_look
         self._stopping = asyncio.Event()
 
     def routes(self) -> list[Route]:
@@ -79,12 +86,13 @@ class LivePage:
         given = request.query_params.get("token", "")
         if self._token and hmac.compare_digest(given.encode(), self._token.encode()):
             # Out of the address bar and the history; a cookie that no script can read.
-            response: Response = RedirectResponse(ROOT, 303, headers=_HEADERS)
+            here = request.scope.get("root_path", "") + ROOT
+            response: Response = RedirectResponse(here, 303, headers=_HEADERS)
             response.set_cookie(
-                _COOKIE, self._token, path=ROOT, httponly=True, samesite="strict", max_age=86_400
+                _COOKIE, self._token, path=here, httponly=True, samesite="strict", max_age=86_400
             )
             return response
-        return self._refused(request) or _packaged("page.html", "text/html; charset=utf-8")
+        return await self._refused(request) or _packaged("page.html", "text/html; charset=utf-8")
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -93,11 +101,11 @@ class LivePage:
         return _packaged(name, _FILES[name])
 
     async def _figures(self, request: Request) -> Response:
-        refused = self._refused(request)
+        refused = await self._refused(request)
         return refused or JSONResponse(await self._read(), headers=_HEADERS)
 
     async def _events(self, request: Request) -> Response:
-        refused = self._refused(request)
+        refused = await self._refused(request)
         return refused or StreamingResponse(
             self._changes(), media_type="text/event-stream", headers=_HEADERS
         )
@@ -116,8 +124,10 @@ class LivePage:
             except TimeoutError:
                 continue
 
-    def _refused(self, request: Request) -> Response | None:
+    async def _refused(self, request: Request) -> Response | None:
         """Refuse whoever is neither on this machine nor has the token."""
+        if self._may_look is not None and await self._may_look(request):
+            return None
         if self._token:
             scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
             given = bearer if scheme.lower() == "bearer" else request.cookies.get(_COOKIE, "")

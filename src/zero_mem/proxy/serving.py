@@ -9,7 +9,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from zero_mem.errors import InvalidInput, MissingExtra
@@ -84,12 +85,12 @@ def serve(
         timeout_graceful_shutdown=_PATIENCE,
     )
 
+    stack = ExitStack()
+
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            # What was loaded stays: collections that looked through it would hold the traffic up.
-            gc.collect()
-            gc.freeze()
+            stack.enter_context(traffic_first())
             if on_start is not None and self.started:
                 on_start()
 
@@ -97,14 +98,30 @@ def serve(
             proxy.stop()
             await super().shutdown(sockets)
 
-    sys.setswitchinterval(_SWITCH)
-    # An answer that breaks off upstream is cut off on purpose.
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
     if threading.current_thread() is threading.main_thread():
         # The server gives the signal on when it has stopped; the store is still to be closed.
         signal.signal(signal.SIGTERM, _interrupt)
-    with listening, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with stack, listening, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(Server(config).serve([listening]))
+
+
+@contextmanager
+def traffic_first() -> Iterator[None]:
+    """Tune this process for answers that must not wait for what is counted beside them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH)
+    # What was loaded stays: collections that looked through it would hold the traffic up.
+    gc.collect()
+    gc.freeze()
+    # An answer that breaks off upstream is cut off on purpose.
+    logger = logging.getLogger("uvicorn.error")
+    logger.addFilter(_is_news)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_news)
+        gc.unfreeze()
+        sys.setswitchinterval(interval)
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -57,6 +57,10 @@ class Upstreams:
             path = path[len("/v1") :]
         return f"{base}{path}?{query}" if query else base + path
 
+    def leads_to(self, address: str) -> bool:
+        """Tell whether one of the upstreams is an address, such as the proxy's own."""
+        return any(url.removesuffix("/v1") == address for url in self.urls.values())
+
     def vendor_of(self, path: str, headers: Headers) -> WireFormat:
         """Choose the format whose upstream serves a path that is none of a model's."""
         bare = path.removeprefix("/v1")

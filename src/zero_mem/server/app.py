@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from email.utils import formatdate
 from itertools import islice
 from time import perf_counter
 from typing import Any, Final
@@ -125,13 +126,15 @@ class App:
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Run the sweeper and the parts; at the end all calls finish and the store is closed."""
+        """Run the sweeper, backups and parts; at the end calls finish and the store is closed."""
         try:
             async with AsyncExitStack() as stack:
                 for part in self.parts:
                     await stack.enter_async_context(part.lifespan())
                 if self.host.settings.sweep_every:
                     await stack.enter_async_context(_beside(self.host.sweeper.run()))
+                if self.host.backups is not None:
+                    await stack.enter_async_context(_beside(self.host.backups.run()))
                 yield
                 self.stop()
         finally:
@@ -157,7 +160,7 @@ class App:
         except ClientDisconnect:
             LOG.info("%s %s: the client went away", request.method, name)
             return
-        response.headers.update(SECURITY)
+        response.headers.update({**SECURITY, "Date": formatdate(usegmt=True)})
         LOG.info(
             "%s %s %d %.1f ms",
             request.method,

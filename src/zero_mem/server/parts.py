@@ -12,7 +12,7 @@ from zero_mem.server.settings import Settings
 
 def chosen(settings: Settings) -> list[Callable[[Host], Part]]:
     """Give what makes each part that the settings ask for and whose extra is installed."""
-    return [*_console(settings), *_mcp(settings)]
+    return [*_console(settings), *_mcp(settings), *_proxy(settings)]
 
 
 def _console(settings: Settings) -> Iterator[Callable[[Host], Part]]:
@@ -30,3 +30,12 @@ def _mcp(settings: Settings) -> Iterator[Callable[[Host], Part]]:
     except MissingExtra:
         return
     yield Endpoint
+
+
+def _proxy(settings: Settings) -> Iterator[Callable[[Host], Part]]:
+    if settings.proxy_upstream:
+        # Loaded only where it is asked for.
+        from zero_mem.server.proxying import ProxyPart, proxy_settings
+
+        told = proxy_settings(settings)
+        yield lambda host: ProxyPart(host, told)

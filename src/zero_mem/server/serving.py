@@ -17,6 +17,7 @@ from zero_mem.errors import NotAllowed, StoreUnavailable
 from zero_mem.memory import Memory
 from zero_mem.server.app import App
 from zero_mem.server.parts import chosen
+from zero_mem.server.patience import patient
 from zero_mem.server.settings import Settings
 
 LOG: Final = logging.getLogger("zero_mem.server")
@@ -36,6 +37,9 @@ class Server(uvicorn.Server):
                 access_log=False,  # a query may hold what a log must not
                 log_config=None,
                 server_header=False,
+                date_header=False,  # a proxied answer has its own
+                http=patient(settings.body_timeout),
+                ws="none",
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=max(1, round(settings.grace)),
             )
@@ -62,9 +66,12 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
         say: Told where it listens and who may come in.
 
     Raises:
-        NotAllowed: Others could reach it, and no key keeps them out.
+        NotAllowed: Others could reach it, and no key keeps them out; or the store was opened with
+            a key, which is not for others to use.
         StoreUnavailable: The address can't be listened on.
     """
+    if memory.key is not None:
+        raise NotAllowed("a store is served as a whole: open it without a credential")
     is_local = is_loopback(settings.host)
     keys = memory.keyring.every()
     if not keys and not is_local:
@@ -75,7 +82,10 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
     app = App(memory, settings, is_open=is_local, parts=chosen(settings))
     listening = listen(settings)
     host, port = listening.getsockname()[:2]
-    say(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    say(url)
+    if settings.proxy_upstream:
+        say(proxy_pointer(app, url, with_token=bool(keys)))
     if not keys:
         say(
             "OPEN ACCESS: there is no key, so whoever can use this machine may read and write "
@@ -83,6 +93,19 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
         )
     with _signals_done():
         Server(app, settings).run(sockets=[listening])
+
+
+def proxy_pointer(app: App, url: str, *, with_token: bool) -> str:
+    """Say where the proxy and its live page are.
+
+    Raises:
+        InvalidInput: The proxy would lead to itself.
+    """
+    from zero_mem.server.proxying import ProxyPart
+
+    (part,) = (each for each in app.parts if isinstance(each, ProxyPart))
+    part.check_no_loop(url)
+    return f"proxy {url}{part.prefix}, live page {part.page(url, with_token=with_token)}"
 
 
 @contextmanager
@@ -113,7 +136,8 @@ def listen(settings: Settings) -> socket.socket:
         StoreUnavailable: It is taken, or is none of this machine.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named, asyncio sends small packets at once; without, each waits 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((settings.host, settings.port))

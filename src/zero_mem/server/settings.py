@@ -31,11 +31,21 @@ class Settings:
     store: str = _setting("", "The store's URL; by default as for every command.")
     durability: str = _setting("full", "full or normal: whether a write is fsynced first.")
     embedder: str = _setting("", "Makes recall dense too, such as e5.")
+    backup_folder: str = _setting("", "Folder for backups by the clock; none are made without it.")
+    backup_every: float = _setting(
+        86_400.0, "Seconds between two backups; 0 makes them by hand only.", least=0
+    )
+    backup_keep: int = _setting(7, "Most backups that stay; the oldest go.", least=1)
+    backup_portable: bool = _setting(
+        False, "Back an SQLite store up as an archive, as others are, not as a copy of its file."
+    )
     sweep_every: float = _setting(60.0, "Seconds between two sweeps; 0 sweeps never.", least=0)
     max_body: int = _setting(8_388_608, "Most bytes of a request's body.", least=1)
     max_import: int = _setting(1_073_741_824, "Most bytes of one import.", least=1)
     max_results: int = _setting(10_000, "Most records or hits of one answer.", least=1)
-    body_timeout: float = _setting(30.0, "Seconds in which a body must arrive.", least=0.001)
+    body_timeout: float = _setting(
+        30.0, "Seconds in which a request's head, and its body, must come.", least=0.001
+    )
     rate: float = _setting(500.0, "Requests a second of one key; 0 is no limit.", least=0)
     burst: int = _setting(1000, "Requests that a key may make at once above its rate.", least=1)
     backlog: int = _setting(1000, "Most requests that wait for the store; more are refused.")
@@ -44,6 +54,21 @@ class Settings:
     poll: float = _setting(0.5, "Seconds until a feed sees what other processes wrote.")
     recheck: float = _setting(1.0, "Seconds until a revoked key stops working.", least=0)
     console: bool = _setting(True, "Serve the console at /console.")
+    proxy_upstream: str = _setting(
+        "", "Serve the proxy at /proxy, to this provider: URL, or anthropic=URL,openai=URL."
+    )
+    proxy_mode: str = _setting("observe", "observe (nothing is changed) or offload.")
+    proxy_share: float = _setting(0.25, "Share of the tool results' tokens to keep in prompts.")
+    proxy_prices: str = _setting(
+        "", "A model of the price table for every call, or a price file; else each call's model."
+    )
+    proxy_one_user: bool = _setting(False, "All keys and conversations are one person's.")
+    proxy_namespace: str = _setting("proxy", "Namespace of the proxy's accounts and memories.")
+    proxy_body_limit: int = _setting(67_108_864, "Most bytes of a request to a provider.", least=1)
+    proxy_timeout: float = _setting(600.0, "Seconds that a provider may say nothing.", least=0.001)
+    proxy_page_token: str = _setting(
+        "", "Opens /proxy/zero-mem where there are keys; without it one is made up and said."
+    )
     mcp: bool = _setting(True, "Serve the Model Context Protocol at /mcp, with its extra.")
     cors: str = _setting("", "Origins that browsers may call from, with commas.")
     grace: float = _setting(10.0, "Seconds that requests get to end when the server stops.")

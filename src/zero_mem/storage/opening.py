@@ -61,6 +61,17 @@ def sqlite_path(url: str) -> str | None:
     return rest[1:] if named else None
 
 
+def shown(url: str | None) -> str:
+    """Name a store or a server for people: without user, password and options."""
+    if url is None:
+        return str(default_path())
+    if sqlite_path(url) is not None:
+        return url
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("?")[0].partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
+
+
 def unlocked(storage: Storage, encryption: Encryption | None) -> Storage:
     """Open an encrypted store with its keys; refuse one without them."""
     try:

@@ -8,6 +8,7 @@ from datetime import datetime
 from zero_mem.aio.threads import Calls
 from zero_mem.backup import BackupReport, Verification
 from zero_mem.dense import Progress, Reindexed
+from zero_mem.ledger.entries import Account
 from zero_mem.memory import FileName, Health, Memory, Stats
 from zero_mem.metrics import Snapshot
 from zero_mem.operations.sweep import Ending, SweepReport
@@ -50,6 +51,14 @@ class AsyncOperations(Calls[Memory]):
     async def snapshot(self) -> Snapshot:
         """Read what this process did with the store, as counters, and how its pool stands."""
         return await self._call(lambda twin: twin.snapshot())
+
+    async def ledger(self) -> Account:
+        """Sum up what all conversations cost that a proxy or controller keeps an account of.
+
+        Returns:
+            The sum; its `kept_out` is the tokens that memory kept out of prompts.
+        """
+        return await self._call(lambda twin: twin.ledger())
 
     async def health(self) -> Health:
         """Ask the store whether it answers, and what waits to be done; nothing is written."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from zero_mem.client.calls import Calls
+from zero_mem.ledger.entries import Account
 from zero_mem.memory import Health, Stats
+from zero_mem.metrics import Snapshot
 from zero_mem.operations.sweep import Ending, SweepReport
 
 
@@ -33,6 +35,20 @@ class RemoteOperations(Calls):
     def stats(self) -> Stats:
         """Count what the store holds."""
         found: Stats = self._call("stats")
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """Read what this process did with the store, as counters, and how its pool stands."""
+        found: Snapshot = self._call("snapshot")
+        return found
+
+    def ledger(self) -> Account:
+        """Sum up what all conversations cost that a proxy or controller keeps an account of.
+
+        Returns:
+            The sum; its `kept_out` is the tokens that memory kept out of prompts.
+        """
+        found: Account = self._call("ledger")
         return found
 
     def health(self) -> Health:

@@ -8,11 +8,18 @@ from zero_mem.controller.messages import WireFormat
 
 _ANTHROPIC: Final = {
     400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
     413: "request_too_large",
+    421: "invalid_request_error",
+    429: "rate_limit_error",
     503: "overloaded_error",
     504: "timeout_error",
 }
-_OPENAI: Final = {400: "invalid_request_error", 413: "invalid_request_error"}
+_OPENAI: Final = {
+    **dict.fromkeys((400, 401, 403, 413, 421), "invalid_request_error"),
+    429: "rate_limit_exceeded",
+}
 
 
 def failure_body(

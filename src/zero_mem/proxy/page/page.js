@@ -198,7 +198,7 @@ function connected(is) {
   at("live").textContent = t(is ? "live" : "lost");
 }
 
-const events = new EventSource("/zero-mem/events");
+const events = new EventSource("zero-mem/events");
 events.onopen = () => connected(true);
 events.onerror = () => connected(false);
 events.onmessage = (event) => { figures = JSON.parse(event.data); show(); };

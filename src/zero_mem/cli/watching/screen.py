@@ -1,0 +1,69 @@
+"""A picture that is drawn again and again, on a terminal that is left as it was."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+_ENDS: Final = frozenset("qQ\x03\x04")
+
+
+@contextmanager
+def keys_at_once() -> Iterator[Callable[[float], bool]]:
+    """Give what waits for a time, or until somebody wants to leave, and tells which it was.
+
+    Where stdin is a terminal its keys come at once and unseen; it is put back at the end.
+    """
+    try:
+        import termios
+        import tty
+    except ImportError:  # Windows
+        yield _only_waits
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        yield _only_waits
+        return
+    stream = sys.stdin.fileno()
+    before = termios.tcgetattr(stream)
+    try:
+        tty.setcbreak(stream)
+        yield _wants_to_leave
+    finally:
+        termios.tcsetattr(stream, termios.TCSADRAIN, before)
+
+
+def _only_waits(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+def _wants_to_leave(seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([sys.stdin], [], [], left)[0] and sys.stdin.read(1) in _ENDS:
+            return True
+    return False
+
+
+def show(draw: Callable[[int], RenderableType], *, every: float) -> None:
+    """Draw until somebody presses q or Ctrl-C.
+
+    Args:
+        draw: Gives the picture for a width.
+        every: Seconds between two pictures.
+    """
+    console = Console(highlight=False)
+    first = draw(console.width)
+    with (
+        keys_at_once() as leaving,
+        Live(first, console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while not leaving(every):
+            live.update(draw(console.width), refresh=True)
