@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import inspect as inspection
-import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from zero_mem import prompts
+from zero_mem.conversation import turns
 from zero_mem.conversation.injection import Injections, Wanted
 from zero_mem.conversation.persisted import Persisted
-from zero_mem.conversation.wording import Wording
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_json, name_of
 from zero_mem.operations.sweep import Ending, SweepReport
-from zero_mem.policy.cost_review import Call, Exposure, KindReview, Run, review_cost
-from zero_mem.prompts import Block, Chat, Placed, Prompt, Span
+from zero_mem.policy.cost_review import Call, KindReview, review_cost
+from zero_mem.prompts import Chat, Placed, Span
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count
 from zero_mem.space import Namespace
 from zero_mem.types import Blob, Body, Json, MemoryReceipt, Source
@@ -60,19 +59,6 @@ class ToolRun:
         if isinstance(self.written, ZeroMemError):
             raise self.written
         return self.written
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
-    """One prompt that was built: of how many and which messages, with which blocks where."""
-
-    messages: int
-    digest: str
-    blocks: tuple[tuple[int, int], ...]
-
-    @property
-    def numbers(self) -> frozenset[int]:
-        return frozenset(number for number, _ in self.blocks)
 
 
 def named_memory_id(tool: str, payload: Any, result: Any) -> str | int | None:
@@ -302,22 +288,8 @@ class ZeroMemRuntime:
         self.space.memory.flush()
         self._persisted.refresh()
         prompt = self._injections.settled(given, wanted)
-        self._store_turn(prompt)
+        turns.note(self.space, self.conversation, prompt)
         return self._injections.messages(prompt)
-
-    def _store_turn(self, prompt: Prompt) -> None:
-        fields = {
-            "messages": len(prompt.host),
-            "digest": prompt.digests[len(prompt.host)],
-            "blocks": [[placed.block.number, placed.place] for placed in prompt.placed],
-        }
-        number, value = len(self.space.decisions(self._turns_scope)), json.dumps(fields)
-        while not self.space.decide(self._turns_scope, str(number), value, only_new=True):
-            number += 1
-
-    @property
-    def _turns_scope(self) -> str:
-        return f"turn:{self.conversation}"
 
     def inspect(self, turn: int, messages: Sequence[Chat]) -> list[Span]:
         """Show the prompt of a turn (from 0), each run of text with the reason it is there.
@@ -329,10 +301,7 @@ class ZeroMemRuntime:
             NotFound: No such turn in this conversation.
             InvalidInput: The messages are not those of that turn.
         """
-        value = self.space.decision(self._turns_scope, str(turn))
-        if value is None:
-            raise NotFound(f"conversation {self.conversation!r} has no turn {turn}")
-        sent = _turn(value)
+        sent = turns.noted(self.space, self.conversation, turn)
         self._persisted.refresh()
         given = self._injections.arranged(prompts.check_messages(messages))
         if sent.messages >= len(given.digests) or given.digests[sent.messages] != sent.digest:
@@ -352,18 +321,9 @@ class ZeroMemRuntime:
         Args:
             calls: For each prompt in order, what the host gave and what the model then wrote.
         """
-        stored = self.space.decisions(self._turns_scope).values()
-        turns = [_turn(value) for value in stored if value is not None][: len(calls)]
+        built = turns.every(self.space, self.conversation)[: len(calls)]
         self._persisted.refresh()
-        blocks = self._injections.blocks()
-        starts = _beginnings(turns)
-        runs = [
-            Run(
-                calls=tuple(calls[start:stop]),
-                exposures=tuple(_exposures(self._injections.wording, blocks, turns[start:stop])),
-            )
-            for start, stop in zip(starts, [*starts[1:], len(calls)], strict=True)
-        ]
+        runs = turns.runs(built, calls, self._injections.wording, self._injections.blocks())
         return review_cost(runs, tokenizer=self.space.memory.tokenizer)
 
 
@@ -379,40 +339,6 @@ def _identities(require: object) -> list[str]:
     if isinstance(require, str | bytes) or not isinstance(require, Iterable):
         raise InvalidInput(f"require is a list of ids, not one {type(require).__name__}")
     return [check_memory_id(memory_id) for memory_id in require]
-
-
-def _turn(value: str) -> _Turn:
-    fields = json.loads(value)
-    blocks = tuple((number, place) for number, place in fields.pop("blocks"))
-    return _Turn(blocks=blocks, **fields)
-
-
-def _beginnings(turns: Sequence[_Turn]) -> list[int]:
-    """Name the turns whose prompt lost a block: there the host's messages began anew."""
-    lost = [turn for turn in range(1, len(turns)) if turns[turn - 1].numbers - turns[turn].numbers]
-    return [0, *lost]
-
-
-def _exposures(
-    wording: Wording, blocks: Iterable[Block], turns: Sequence[_Turn]
-) -> Iterator[Exposure]:
-    """Give what the blocks of some turns showed, each from the first turn that had it."""
-    first_turns: dict[int, int] = {}
-    for at, turn in enumerate(turns):
-        for number in turn.numbers:
-            first_turns.setdefault(number, at)
-    carried = [block for block in blocks if block.number in first_turns]
-    for number, shown in ((block.number, shown) for block in carried for shown in block.shown):
-        record = wording.record(shown)
-        if record is not None:
-            yield Exposure(
-                memory_id=record.memory_id,
-                kind=record.kind,
-                key=record.key,
-                visibility="summary" if shown.limit else "pinned",
-                body=record.content,
-                first_call=first_turns[number],
-            )
 
 
 def _body(result: Any) -> Body:

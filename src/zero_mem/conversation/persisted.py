@@ -9,7 +9,7 @@ begins with what it is for.
 | `shown` | a memory | why its handle stands in the conversation; goes with the memory |
 | `read` | a memory | that its body was read |
 | `line` | a block and a place in it | what was found for a question; goes with its memory |
-| `sent` | a history, by its digest | how many blocks there were when it was first sent |
+| `sent` | a history, by its digest | how many blocks there were when it was first sent, and when |
 | `asked` | a message of the user | that memories were searched for it |
 | `written` | an expanded output | the provider's own form of it |
 | `refused` | a call | what the model must be told with its result: it ran with an open handle |
@@ -29,6 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from zero_mem import prompts
@@ -37,11 +38,14 @@ from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotFound, Zero
 from zero_mem.operations.requests import check_name
 from zero_mem.prompts import Block
 from zero_mem.space import Namespace
+from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import MemoryReceipt
 
 _LONGEST = 200
 _WITHOUT_BODY = "(purged)"
 INJECTED: Final = "injected"
+SCOPE: Final = "controller:"
+"""Begins the scope of a conversation's decisions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +101,18 @@ class Sent(NamedTuple):
     asked: str = ""
 
 
+class SentAt(NamedTuple):
+    """How many blocks there were when a history was first sent, and when; None in old stores."""
+
+    blocks: int
+    at: datetime | None
+
+
+def scope_of(conversation: str) -> str:
+    """Name the scope of a conversation's decisions; its keys are in the order of deciding."""
+    return f"{SCOPE}{conversation}"
+
+
 class Persisted:
     """The decisions of one conversation in one namespace.
 
@@ -107,7 +123,7 @@ class Persisted:
     def __init__(self, space: Namespace, conversation: str) -> None:
         self._space = space
         self._name = check_name(conversation, "conversation", longest=_LONGEST)
-        self._scope = f"controller:{self._name}"
+        self._scope = scope_of(self._name)
         self._known: dict[str, dict[str, str | None]] = {}
         self._parsed: dict[str, Inserted] = {}
         self._pending: list[dict[str, Any]] | None = None
@@ -369,7 +385,8 @@ class Persisted:
                 self._known.setdefault(what, {}).setdefault(rest, item["value"])
 
     def _sent_items(self, sent: Sent) -> list[dict[str, Any]]:
-        named = (("sent", sent.history, str(sent.blocks)), ("asked", sent.asked, "1"))
+        at = to_micros(self._space.memory.now())
+        named = (("sent", sent.history, f"{sent.blocks} {at}"), ("asked", sent.asked, "1"))
         return [
             self._item(what, key, value)
             for what, key, value in named
@@ -378,7 +395,11 @@ class Persisted:
 
     def sent(self) -> dict[str, int]:
         """Read how many blocks there were when a history was first sent, by its digest."""
-        return {key: int(value) for key, value in self._all("sent").items() if value is not None}
+        return {key: one.blocks for key, one in self.histories().items()}
+
+    def histories(self) -> dict[str, SentAt]:
+        """Read what was sent, by its digest, in the order of the first time."""
+        return {key: _sent_at(value) for key, value in self._all("sent").items() if value}
 
     def was_asked(self, asked: str) -> bool:
         """Tell whether memories were searched for a message of the user."""
@@ -471,6 +492,11 @@ class Persisted:
     def logged(self, event: str) -> list[str]:
         """Name the memories of an event."""
         return [f["memory_id"] for f in self._list("log") if f["event"] == event]
+
+
+def _sent_at(value: str) -> SentAt:
+    blocks, _, at = value.partition(" ")
+    return SentAt(int(blocks), from_micros(int(at)) if at else None)
 
 
 def _fields(inserted: Inserted) -> str:
