@@ -214,9 +214,11 @@ class Persisted:
 
     def _list(self, what: str) -> Iterator[dict[str, Any]]:
         self.refresh()
-        for value in self._all(what).values():
-            if value is not None:
-                yield json.loads(value)
+        yield from self.entries(what).values()
+
+    def entries(self, what: str) -> dict[str, dict[str, Any]]:
+        """Give the entries of the accounts "audit", "log" or "claim" by key, in order."""
+        return {k: json.loads(v) for k, v in self._all(what).items() if v is not None}
 
     # Results
 
