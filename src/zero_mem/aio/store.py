@@ -21,6 +21,7 @@ from zero_mem.models.date_parsers import DateParser
 from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
 from zero_mem.redaction import Redaction
+from zero_mem.space import Namespace
 from zero_mem.text.entities import EntityExtractor
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
@@ -49,6 +50,10 @@ class AsyncNamespace(AsyncWrites, AsyncReads, AsyncJournal, AsyncForgetting, Asy
     def memory(self) -> AsyncMemory:
         """The store that this is a view of."""
         return self._memory
+
+    def blocking(self) -> Namespace:
+        """Give the synchronous view, for code that runs in a thread; the first call may block."""
+        return self._twin()
 
 
 class AsyncMemory(AsyncOperations):

@@ -15,11 +15,10 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem.controller.rounds import Answered, Hidden
-from zero_mem.conversation import turns
 from zero_mem.conversation.audit import passed_of
 from zero_mem.conversation.injection import Injections
 from zero_mem.conversation.persisted import Inserted, Persisted, scope_of
-from zero_mem.conversation.turns import Turn
+from zero_mem.conversation.turns import Turn, Turns
 from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import NotFound
 from zero_mem.handles import render
@@ -189,7 +188,7 @@ class _Reader:
         self._name = conversation
         # Read first: whatever stands in it is known after the refresh.
         self._keys = list(space.decisions(scope_of(conversation)))
-        self._turns = turns.every(space, conversation)
+        self._turns = Turns(space, conversation).every()
         self._persisted = Persisted(space, conversation)
         self._persisted.refresh()
         injections = Injections(space, self._persisted)

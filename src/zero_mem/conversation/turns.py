@@ -1,15 +1,14 @@
-"""The prompts of a conversation that a runtime built, as it noted them: references, no text."""
+"""The prompts of a conversation as they are kept: which blocks stood where, no text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from zero_mem.conversation.wording import Wording
-from zero_mem.errors import NotFound
 from zero_mem.policy.cost_review import Call, Exposure, Run
 from zero_mem.prompts import Block, Prompt, Reason
 from zero_mem.space import Namespace
@@ -18,18 +17,14 @@ from zero_mem.storage.times import from_micros, to_micros
 SCOPE: Final = "turn:"
 """Begins the scope of a conversation's turns."""
 
-REASONS: Final[tuple[Reason, ...]] = ("pinned", "required", "summary", "found")
+_REASONS: Final[tuple[Reason, ...]] = ("pinned", "required", "summary", "found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One prompt that was built: of how many and which messages, with which blocks where.
 
-    Attributes:
-        messages: How many messages of the host's own it has.
-        digest: Names them.
-        blocks: Pairs of a block's number and its place among those messages.
-        at: When it was built; None in stores that were written before that was noted.
+    `at` is when; None in stores that were written before it was kept.
     """
 
     messages: int
@@ -43,40 +38,34 @@ class Turn:
         return frozenset(number for number, _ in self.blocks)
 
 
-def note(space: Namespace, conversation: str, prompt: Prompt) -> None:
-    """Note a prompt as the next turn of its conversation."""
-    fields = {
-        "messages": len(prompt.host),
-        "digest": prompt.digests[len(prompt.host)],
-        "blocks": [[placed.block.number, placed.place] for placed in prompt.placed],
-        "at": to_micros(space.memory.now()),
-    }
-    scope = f"{SCOPE}{conversation}"
-    number, value = len(space.decisions(scope)), json.dumps(fields)
-    while not space.decide(scope, str(number), value, only_new=True):
-        number += 1
+class Turns:
+    """The turns of one conversation, numbered from 0."""
 
+    def __init__(self, space: Namespace, conversation: str) -> None:
+        self._space = space
+        self._scope = f"{SCOPE}{conversation}"
 
-def noted(space: Namespace, conversation: str, turn: int) -> Turn:
-    """Read a turn, counted from 0.
+    def add(self, prompt: Prompt) -> None:
+        """Keep a prompt as the next turn, whoever else adds one at the same time."""
+        fields = {
+            "messages": len(prompt.host),
+            "digest": prompt.digests[len(prompt.host)],
+            "blocks": [[placed.block.number, placed.place] for placed in prompt.placed],
+            "at": to_micros(self._space.memory.now()),
+        }
+        number, value = len(self._space.decisions(self._scope)), json.dumps(fields)
+        while not self._space.decide(self._scope, str(number), value, only_new=True):
+            number += 1
 
-    Raises:
-        NotFound: The conversation has no such turn.
-    """
-    value = space.decision(f"{SCOPE}{conversation}", str(turn))
-    if value is None:
-        raise NotFound(f"conversation {conversation!r} has no turn {turn}")
-    return _turn(value)
+    def find(self, number: int) -> Turn | None:
+        """Give one turn, None where there is none of that number."""
+        value = self._space.decision(self._scope, str(number))
+        return None if value is None else _turn(value)
 
-
-def every(space: Namespace, conversation: str) -> list[Turn]:
-    """Read all turns of a conversation, in order."""
-    return parsed(space.decisions(f"{SCOPE}{conversation}"))
-
-
-def parsed(stored: Mapping[str, str | None]) -> list[Turn]:
-    """Read turns as they are stored, by number."""
-    return [_turn(value) for value in stored.values() if value is not None]
+    def every(self) -> list[Turn]:
+        """Give all turns in order."""
+        stored = self._space.decisions(self._scope).values()
+        return [_turn(value) for value in stored if value is not None]
 
 
 def _turn(value: str) -> Turn:
@@ -86,16 +75,13 @@ def _turn(value: str) -> Turn:
     return Turn(blocks=blocks, at=None if at is None else from_micros(at), **fields)
 
 
-# What a review of costs needs
-
-
 def runs(
     turns: Sequence[Turn],
     calls: Sequence[Call],
     wording: Wording,
     blocks: Sequence[Block],
     *,
-    reasons: Collection[Reason] = REASONS,
+    reasons: Collection[Reason] = _REASONS,
 ) -> list[Run]:
     """Give the runs that some turns belong to, each with what its prompts showed.
 

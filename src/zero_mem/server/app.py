@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from zero_mem.api.arguments import argument, namespace_path
@@ -39,6 +39,9 @@ SECURITY: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+CONSOLE: Final = "/console"
+"""Where a browser is led that names no page."""
+
 _LINES: Final = 100
 _LONGEST_POSITION: Final = 19
 
@@ -86,7 +89,8 @@ class App:
         elif scope["type"] == "http":
             part = self._part(scope["path"])
             if part is None:
-                await self._answering(scope, receive, send)
+                home = self._home(scope)
+                await (home or self._answering)(scope, receive, send)
             else:
                 root = scope.get("root_path", "") + part.prefix
                 await part({**scope, "root_path": root}, receive, send)
@@ -99,6 +103,14 @@ class App:
             if path == part.prefix or path.startswith(part.prefix + "/"):
                 return part
         return None
+
+    def _home(self, scope: Scope) -> Response | None:
+        """Lead a browser that names no page to the console, where there is one."""
+        if scope["path"] != "/" or self._part(CONSOLE) is None:
+            return None
+        if "text/html" not in Request(scope).headers.get("accept", ""):
+            return None
+        return RedirectResponse(f"{scope.get('root_path', '')}{CONSOLE}/", headers=SECURITY)
 
     def stop(self) -> None:
         """End the feeds: they would keep the server from stopping."""
