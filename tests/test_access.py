@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from isolation import Isolation
 
 from zero_mem import Conflict, InvalidInput, Memory, NotAllowed, NotFound
@@ -184,12 +187,10 @@ def test_the_journal_names_the_key_that_wrote(memory: Memory) -> None:
     assert [entry.actor for entry in memory.namespace("a").history("1")] == ["key:app"]
 
 
-def test_a_credential_can_not_make_itself_another(memory: Memory) -> None:
-    mine = guarded(memory, "admin:**")
-    with pytest.raises(NotAllowed):
-        mine.keyring.create("more", [Grant.parse("admin:**")])
-    with pytest.raises(NotAllowed):
-        mine.keyring.every()
+def test_the_name_in_the_journal_is_the_keys_whatever_the_stores_own(tmp_path: Path) -> None:
+    with Memory.open(f"sqlite:///{tmp_path}/m.db", actor="server") as memory:
+        guarded(memory, "write:a").namespace("a").save("tea")
+        assert [entry.actor for entry in memory.namespace("a").history("1")] == ["key:app"]
 
 
 def test_a_bad_credential_is_refused_alike(memory: Memory, clock: Clock) -> None:
@@ -271,3 +272,126 @@ def test_the_same_holds_on_an_event_loop(tmp_path: Path) -> None:
 
 def test_random_operations_never_cross_a_right(memory: Memory) -> None:
     assert Isolation(memory, seed=7).run(1500).denied > 100
+
+
+# Keys that administer keys
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "contained"),
+    [
+        ("acme/**", "acme", True),
+        ("acme/**", "acme/alice/**", True),
+        ("acme/**", "acme/*", True),
+        ("acme/*", "acme/alice", True),
+        ("**", "a/*/c/**", True),
+        ("*/alice", "acme/alice", True),
+        ("acme", "acme/**", False),
+        ("acme/*", "acme/**", False),
+        ("acme/*", "acme/alice/x", False),
+        ("acme/*/**", "acme/**", False),
+        ("acme/alice", "acme/*", False),
+        ("acme/**", "*/**", False),
+        ("acme/**", "acme-corp/**", False),
+    ],
+)
+def test_a_pattern_contains_what_it_covers_whole(wide: str, narrow: str, contained: bool) -> None:
+    pattern = Grant.parse(f"read:{narrow}").pattern
+    assert Grant.parse(f"admin:{wide}").contains(pattern) is contained
+
+
+SEGMENTS = st.sampled_from(["a", "b", "*"])
+PATTERNS = st.builds(
+    lambda segments, below: (*segments, *(["**"] if below or not segments else [])),
+    st.lists(SEGMENTS, max_size=3),
+    st.booleans(),
+)
+
+
+@given(wide=PATTERNS, narrow=PATTERNS)
+def test_what_a_pattern_contains_it_covers(wide: tuple[str, ...], narrow: tuple[str, ...]) -> None:
+    outer, inner = Grant.of("admin", wide), Grant.of("read", narrow)
+    paths = [path for n in range(1, 5) for path in itertools.product("abc", repeat=n)]
+    escapes = [path for path in paths if inner.covers(path) and not outer.covers(path)]
+    assert outer.contains(inner.pattern) is (not escapes)
+
+
+def test_an_admin_administers_keys_within_what_it_holds(memory: Memory) -> None:
+    above = made(memory, "admin:**").key
+    across = made(memory, "read:acme/**", "read:other").key
+    admin = guarded(memory, "admin:acme/**", "admin:own")
+    mine = admin.key
+    assert mine is not None
+    new = admin.keyring.create("bob", [Grant.parse("write:acme/bob"), Grant.parse("admin:acme/x")])
+    assert new.key.made_by == mine.key_id
+    memory.guarded(new.credential).namespace("acme", "bob").save("tea")
+    assert {key.key_id for key in admin.keyring.every()} == {mine.key_id, new.key.key_id}
+    for grants in (["read:other"], ["read:acme/**", "read:other"], ["read:**"], ["read:acme-x"]):
+        with pytest.raises(NotAllowed, match="within"):
+            admin.keyring.create("more", [Grant.parse(each) for each in grants])
+    for beyond in (above, across):
+        with pytest.raises(NotFound):
+            admin.keyring.revoke(beyond.key_id)
+    assert admin.keyring.revoke(new.key.key_id).revoked_at is not None
+    with pytest.raises(NotAllowed):
+        memory.guarded(new.credential)
+    assert [key.revoked_at for key in memory.keyring.every() if key.key_id != new.key.key_id] == [
+        None
+    ] * 3
+
+
+def test_below_the_keyring_no_note_of_another_key_can_be_had(memory: Memory) -> None:
+    above = made(memory, "admin:**").key
+    storage = guarded(memory, "admin:acme/**").storage
+    name = f"key.{above.key_id}"
+    assert storage.note(name) is None
+    assert name not in storage.notes("key.")
+    note = memory.storage.note(name)
+    assert note is not None
+    for value in (note, note.replace('["**"]', '["acme"]')):
+        with pytest.raises(NotAllowed):
+            storage.keep_note(name, value)
+    for other in ("swept", "backed-up", "key", ""):
+        with pytest.raises(NotAllowed):
+            storage.notes(other)
+        with pytest.raises(NotAllowed):
+            storage.keep_note(other, "{}")
+    assert memory.storage.note(name) == note
+
+
+def test_a_key_without_admin_knows_of_no_key(memory: Memory) -> None:
+    new = made(memory, "write:acme/**")
+    mine = memory.guarded(new.credential)
+    asks: list[Callable[[], object]] = [
+        mine.keyring.every,
+        lambda: mine.keyring.revoke(new.key.key_id),
+        lambda: mine.keyring.create("more", [Grant.parse("read:acme")]),
+    ]
+    for ask in asks:
+        with pytest.raises(NotAllowed, match="administer"):
+            ask()
+
+
+def test_no_key_outlives_the_one_that_made_it(memory: Memory, clock: Clock) -> None:
+    mine = memory.guarded(made(memory, "admin:a/**", expires_in=3600).credential)
+    grants = [Grant.parse("read:a")]
+    assert mine.keyring.create("as long", grants).key.expires_at == NOW + timedelta(hours=1)
+    clock.now += timedelta(minutes=30)
+    assert mine.keyring.create("shorter", grants, expires_in=timedelta(minutes=30)).credential
+    with pytest.raises(NotAllowed, match="no later"):
+        mine.keyring.create("longer", grants, expires_in=1801)
+    assert {key.name for key in memory.keyring.every()} == {"app", "as long", "shorter"}
+
+
+def test_keys_are_administered_on_an_event_loop(tmp_path: Path) -> None:
+    import asyncio
+
+    from zero_mem import AsyncMemory
+
+    async def program() -> list[str]:
+        async with AsyncMemory.open(f"sqlite:///{tmp_path}/m.db") as memory:
+            new = await memory.keyring.create("app", [Grant.parse("read:a")])
+            await memory.keyring.revoke(new.key.key_id)
+            return [key.name for key in await memory.keyring.every() if key.revoked_at]
+
+    assert asyncio.run(program()) == ["app"]

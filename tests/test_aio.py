@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 import pytest
 
 from zero_mem import AsyncMemory, Memory, MemoryRecord
+from zero_mem.access.keys import Keyring
 from zero_mem.aio import AsyncNamespace
 from zero_mem.aio.threads import MOST
+from zero_mem.aio.views.keys import AsyncKeyring
 from zero_mem.aio.views.past import AsyncPast
 from zero_mem.aio.views.subtree import AsyncSubtree
 from zero_mem.errors import (
@@ -38,7 +40,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 INSIDE_ONLY = {
     "apply_save", "reserve_ids", "expected_id", "is_taken", "storage", "transaction", "scrub",
-    "dense", "corpora", "keyring",
+    "dense", "corpora", "key",
 }  # fmt: skip
 T = TypeVar("T")
 
@@ -61,11 +63,13 @@ PAIRS = [
     (Namespace, AsyncNamespace),
     (Subtree, AsyncSubtree),
     (Past, AsyncPast),
+    (Keyring, AsyncKeyring),
 ]
 METHODS = [
     pytest.param(sync, twin, name, id=f"{sync.__name__}.{name}")
     for sync, twin in PAIRS
     for name in sorted(public(sync) - INSIDE_ONLY)
+    if (sync, name) != (Keyring, "verify")
 ]
 
 

@@ -304,6 +304,62 @@ def test_a_revoked_key_stops_working(keyed: tuple[str, dict[str, str]], local: M
         assert list(following) == []
 
 
+@pytest.mark.req("prod:auth", "server:auth", "server:client")
+def test_keys_are_made_listed_and_ended_over_http(
+    server: Loopback, local: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    admin = local.keyring.create("admin", [Grant.parse("admin:acme/**")])
+    above = local.keyring.create("above", [Grant.parse("admin:**")])
+    caplog.set_level("DEBUG")
+    with (
+        server.serving(local, Settings(recheck=0)) as url,
+        connect(url, credential=admin.credential) as memory,
+    ):
+        new = memory.keyring.create("bob", [Grant.parse("write:acme/bob")], expires_in=3600)
+        assert new.key in local.keyring.every()
+        assert new.key.made_by == admin.key.key_id
+        with connect(url, credential=new.credential) as bobs:
+            space = bobs.namespace("acme", "bob", actor="agent")
+            space.save("tea")
+            assert space.history("1")[0].actor == "key:bob (agent)"
+            with pytest.raises(NotAllowed, match="administer"):
+                bobs.keyring.every()
+            assert {key.name for key in memory.keyring.every()} == {"admin", "bob"}
+            ended = memory.keyring.revoke(new.key.key_id)
+            assert ended.revoked_at is not None
+            with pytest.raises(NotAllowed):
+                space.get("1")
+        with pytest.raises(NotAllowed, match="within"):
+            memory.keyring.create("more", [Grant.parse("read:**")])
+        with pytest.raises(NotFound):
+            memory.keyring.revoke(above.key.key_id)
+    assert new.credential.rpartition("_")[2] not in caplog.text
+
+
+@pytest.mark.req("server:http", "server:bad-input")
+def test_a_key_over_http_is_plain_json(http: httpx.Client, local: Memory) -> None:
+    body: dict[str, Any] = {"name": "app", "grants": ["read:acme/**", 'write:["a/b"]']}
+    for wrong in (
+        {"name": "app"},
+        {**body, "grants": []},
+        {**body, "grants": ["own:acme"]},
+        {**body, "grants": "read:acme"},
+        {**body, "grants": [1]},
+        {**body, "expires_in": 0},
+        {**body, "expires_in": "1d"},
+        {**body, "secret": "x"},
+    ):
+        assert problem(http.post("/v1/keys", json=wrong)) == (400, "invalid-input"), wrong
+    assert local.keyring.every() == []
+    made = http.post("/v1/keys", json=body)
+    assert made.headers["cache-control"] == "no-store"
+    found = made.json()
+    assert found["key"]["grants"] == body["grants"]
+    # From now on the server is not open any more.
+    http.headers["Authorization"] = f"Bearer {found['credential']}"
+    assert problem(http.get("/v1/keys")) == (403, "not-allowed")
+
+
 @pytest.mark.req("server:auth")
 def test_a_key_is_looked_up_again_after_its_time(local: Memory) -> None:
     from zero_mem.api.problems import Refusal

@@ -80,6 +80,14 @@ TWINS = (
         plain=frozenset({"moment"}),
     ),
     Twin(
+        source="access/keys.py",
+        name="Keyring",
+        made="AsyncKeyring",
+        target="Keyring",
+        target_module="zero_mem.access.keys",
+        left_out=frozenset({"verify"}),
+    ),
+    Twin(
         source="memory.py",
         name="Memory",
         made="AsyncOperations",
@@ -97,6 +105,7 @@ TWINS = (
                 "dense",
                 "corpora",
                 "keyring",
+                "key",
                 "guarded",
             }
         ),

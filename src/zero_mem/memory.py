@@ -39,7 +39,7 @@ from zero_mem.subtree import Subtree
 from zero_mem.text.tokens import Tokenizer, tokenizer
 
 if TYPE_CHECKING:
-    from zero_mem.access.keys import Keyring
+    from zero_mem.access.keys import ApiKey, Keyring
     from zero_mem.backup import BackupReport, Verification
     from zero_mem.dense import Progress, Reindexed
     from zero_mem.dense.index import DenseIndex
@@ -110,6 +110,7 @@ class Memory:
         self._storage = storage
         self._clock = clock or _utc_now
         self._actor = check_text(actor, "actor")
+        self._key: ApiKey | None = None
         self._tokens = tokens
         self._embedder = embedder
         self._patience = patience
@@ -240,10 +241,15 @@ class Memory:
 
     @property
     def keyring(self) -> Keyring:
-        """The store's API keys; not there for who came with one."""
+        """The store's API keys; for who came with one, those within what it gives admin over."""
         from zero_mem.access.keys import Keyring
 
-        return Keyring(self._storage, self.now)
+        return Keyring(self._storage, self.now, self._key)
+
+    @property
+    def key(self) -> ApiKey | None:
+        """The API key that the store was opened with, None for the store as a whole."""
+        return self._key
 
     def guarded(self, credential: str) -> Memory:
         """Give the store as far as an API key opens it.
@@ -265,17 +271,20 @@ class Memory:
             if closes:
                 self.close()
             raise
-        return Memory(
-            GuardedStorage(self._storage, key.grants, closes=closes),
+        view = Memory(
+            GuardedStorage(self._storage, key.grants, closes=closes, until=key.expires_at),
             clock=self._clock,
             tokens=self._tokens,
-            actor=self._actor or f"key:{key.name}",
+            # Of a shared store, the actor is not who came with the key.
+            actor=(closes and self._actor) or f"key:{key.name}",
             embedder=self._embedder,
             patience=self._patience,
             redaction=self._redaction,
             extractor=self._extractor,
             date_parser=self._date_parser,
         )
+        view._key = key
+        return view
 
     def now(self) -> datetime:
         """Read the clock, in UTC."""

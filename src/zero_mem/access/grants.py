@@ -77,6 +77,16 @@ class Grant:
             return False
         return all(p in (ANY, s) for p, s in zip(pattern, path, strict=False))
 
+    def contains(self, pattern: Path) -> bool:
+        """Tell whether the grant's pattern matches every namespace that another one matches."""
+        own, other = _fixed(self.pattern), _fixed(pattern)
+        if self.pattern[-1] != BELOW and (pattern[-1] == BELOW or len(own) != len(other)):
+            return False
+        # No segment of `other` alone stands for the any of `own` but the star.
+        return len(own) <= len(other) and all(
+            mine in (ANY, theirs) for mine, theirs in zip(own, other, strict=False)
+        )
+
     def gives(self, right: Right) -> bool:
         """Tell whether the grant's right includes another."""
         return _RANK[self.right] >= _RANK[right]
@@ -85,6 +95,19 @@ class Grant:
 def allows(grants: Iterable[Grant], right: Right, path: Path) -> bool:
     """Tell whether one of some grants gives a right over a namespace."""
     return any(grant.gives(right) and grant.covers(path) for grant in grants)
+
+
+def administers(grants: Sequence[Grant], others: Iterable[Grant]) -> bool:
+    """Tell whether some grants give `admin` over all that others reach, each by one of them."""
+    return all(
+        any(grant.gives("admin") and grant.contains(other.pattern) for grant in grants)
+        for other in others
+    )
+
+
+def _fixed(pattern: Path) -> Path:
+    """Give the segments before a last `**`; a namespace has at least one."""
+    return (pattern[:-1] or (ANY,)) if pattern[-1] == BELOW else pattern
 
 
 def _segments(pattern: str) -> list[Any]:

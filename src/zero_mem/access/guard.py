@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
-from zero_mem.access.grants import Grant, Right, allows
+from zero_mem.access.grants import Grant, Right, administers, allows
+from zero_mem.access.keys import NOTE, ApiKey, read_key
 from zero_mem.errors import NotAllowed
 from zero_mem.storage.base import (
     Change,
@@ -35,10 +37,19 @@ class GuardedStorage(Storage):
         inner: The store.
         grants: The rights.
         closes: Close the store with this view of it; else others use it on.
+        until: When the rights end, so that no key made by them lasts longer.
     """
 
-    def __init__(self, inner: Storage, grants: Sequence[Grant], *, closes: bool = False) -> None:
+    def __init__(
+        self,
+        inner: Storage,
+        grants: Sequence[Grant],
+        *,
+        closes: bool = False,
+        until: datetime | None = None,
+    ) -> None:
         self._inner = inner
+        self._until = until
         self._closes = closes
         self._grants = tuple(grants)
         self.origin = inner.origin
@@ -50,22 +61,55 @@ class GuardedStorage(Storage):
             yield GuardedTransaction(transaction, self._grants)
 
     def note(self, name: str) -> str | None:
-        """Refuse: notes are the store's as a whole, keys among them."""
-        raise NotAllowed(
-            "who came with a credential can't see or change the store's keys and notes"
-        )
+        """Read the note of a key that the grants administer; it is not there otherwise.
+
+        Raises:
+            NotAllowed: It is a note of another sort, or the grants administer nothing.
+        """
+        self._check_note(name)
+        text = self._inner.note(name)
+        return text if text is not None and self._administers(read_key(text)) else None
 
     def notes(self, prefix: str) -> dict[str, str]:
-        """Refuse, as `note` does."""
-        raise NotAllowed(
-            "who came with a credential can't see or change the store's keys and notes"
-        )
+        """Read the notes of the keys that the grants administer.
+
+        Raises:
+            NotAllowed: As for `note`.
+        """
+        self._check_note(prefix)
+        found = self._inner.notes(prefix)
+        return {name: text for name, text in found.items() if self._administers(read_key(text))}
 
     def keep_note(self, name: str, value: str) -> None:
-        """Refuse, as `note` does."""
-        raise NotAllowed(
-            "who came with a credential can't see or change the store's keys and notes"
-        )
+        """Keep the note of a key that the grants administer, now and then.
+
+        Raises:
+            NotAllowed: As for `note`; or the key reaches, or lasts, beyond the grants.
+        """
+        self._check_note(name)
+        before, key = self._inner.note(name), read_key(value)
+        if before is not None and not self._administers(read_key(before)):
+            raise NotAllowed("the credential gives no right to administer that key")
+        if not self._administers(key):
+            raise NotAllowed(
+                "a key is made within what its maker's key gives admin over; "
+                f"{' '.join(map(str, key.grants))} is beyond that"
+            )
+        if self._until is not None and not _ends_by(key, self._until):
+            raise NotAllowed(
+                f"a key ends no later than its maker's, at {self._until.isoformat()}; "
+                "give a shorter expires_in, or none"
+            )
+        self._inner.keep_note(name, value)
+
+    def _check_note(self, name: str) -> None:
+        if not name.startswith(NOTE):
+            raise NotAllowed("who came with a credential can't see or change the store's notes")
+        if not any(grant.gives("admin") for grant in self._grants):
+            raise NotAllowed("the credential gives no right to administer keys")
+
+    def _administers(self, key: ApiKey) -> bool:
+        return administers(self._grants, key.grants)
 
     def lineage(self, path: Path) -> Lineage:
         """See `Storage.lineage`."""
@@ -301,3 +345,7 @@ class GuardedTransaction(Transaction):
         """See `Transaction`."""
         self._check("admin", row.path)
         self._inner.erase(row, stored, nameless=nameless)
+
+
+def _ends_by(key: ApiKey, until: datetime) -> bool:
+    return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= until)

@@ -1,5 +1,8 @@
 """API keys: made once, kept as a hash, found by their public part.
 
+Who came with a key administers the keys whose grants all lie within what it holds `admin` over;
+`access.guard` sees to it, beneath this module.
+
 A key reads `zm_ID_SECRET`. The secret has 160 random bits, so a plain hash keeps it safe: there
 is no dictionary to try.
 """
@@ -19,17 +22,22 @@ from typing import Any, Final
 
 from zero_mem.access.grants import Grant
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound
-from zero_mem.operations.requests import check_name
+from zero_mem.operations.requests import check_lifetime, check_name
 from zero_mem.storage.base import Storage
 
-_NOTE: Final = "key."
+NOTE: Final = "key."
+"""Begins the name of the note that keeps a key."""
+
 _FORM: Final = re.compile(r"zm_([a-z2-7]{8})_([a-z2-7]{32})")
 _REFUSED: Final = "the credential is not valid: it is unknown, was revoked, or has expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What is known of a key: not its secret."""
+    """What is known of a key: not its secret.
+
+    `made_by` is the id of the key that made it, None where the store as a whole did.
+    """
 
     key_id: str
     name: str
@@ -37,6 +45,7 @@ class ApiKey:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    made_by: str | None = None
 
     def is_valid(self, now: datetime) -> bool:
         """Tell whether the key may be used."""
@@ -56,57 +65,81 @@ class NewKey:
 
 
 class Keyring:
-    """The keys of one store.
+    """The keys of one store; for who came with a key, those within what it gives `admin` over."""
 
-    Args:
-        storage: The store, unguarded.
-        now: Reads the clock, in UTC.
-    """
+    def __init__(
+        self, storage: Storage, now: Callable[[], datetime], holder: ApiKey | None = None
+    ) -> None:
+        """Take a store, guarded where there is a holder.
 
-    def __init__(self, storage: Storage, now: Callable[[], datetime]) -> None:
+        Args:
+            storage: The store.
+            now: Reads the clock, in UTC.
+            holder: The key that the store was opened with, None for the store as a whole.
+        """
         self._storage = storage
         self._now = now
+        self._holder = holder
 
     def create(
-        self, name: str, grants: Sequence[Grant], *, expires_in: timedelta | None = None
+        self,
+        name: str,
+        grants: Sequence[Grant],
+        *,
+        expires_in: timedelta | float | None = None,
     ) -> NewKey:
         """Make a key.
 
+        Args:
+            name: Who or what it is for; the journal names it.
+            grants: What it gives, such as `Grant.parse("write:acme/**")`.
+            expires_in: Seconds, or a duration, that it is valid; for ever by default, or as long
+                as the key of who makes it.
+
         Raises:
             InvalidInput: It has no name or no grant, or would have expired already.
+            NotAllowed: It would reach beyond what its maker administers, or outlive its maker's.
         """
         if not grants:
             raise InvalidInput("a key has at least one grant, such as read:acme/**")
-        if expires_in is not None and expires_in <= timedelta(0):
-            raise InvalidInput("expires_in is a duration above 0")
-        now = self._now()
+        now, lifetime = self._now(), check_lifetime(expires_in)
+        ends = self._holder.expires_at if self._holder and lifetime is None else None
         key = ApiKey(
             key_id=_random(5),
             name=check_name(name, "the name of a key"),
             grants=tuple(grants),
             created_at=now,
-            expires_at=None if expires_in is None else now + expires_in,
+            expires_at=ends if lifetime is None else now + lifetime,
+            made_by=None if self._holder is None else self._holder.key_id,
         )
         secret = _random(20)
         self._keep(key, _hash(secret))
         return NewKey(key=key, credential=f"zm_{key.key_id}_{secret}")
 
     def every(self) -> list[ApiKey]:
-        """List all keys, the oldest first, revoked and expired ones too."""
-        read = [_read(json.loads(text)) for text in self._storage.notes(_NOTE).values()]
+        """List the keys, the oldest first, revoked and expired ones too.
+
+        Raises:
+            NotAllowed: The credential gives `admin` over nothing.
+        """
+        read = [read_key(text) for text in self._storage.notes(NOTE).values()]
         return sorted(read, key=lambda key: (key.created_at, key.key_id))
 
     def revoke(self, key_id: str) -> ApiKey:
         """End a key at once; a key that was revoked before stays so.
 
+        Args:
+            key_id: The part of a key that is no secret, between its two underscores.
+
         Raises:
-            NotFound: There is no such key.
+            NotFound: There is no such key, or none that its asker administers.
+            NotAllowed: The credential gives `admin` over nothing.
         """
-        text = self._storage.note(f"{_NOTE}{key_id}")
+        text = self._storage.note(f"{NOTE}{check_name(key_id, 'key_id')}")
         if text is None:
             raise NotFound(f"no key {key_id!r}; `zero-mem key list` has them all")
         fields = json.loads(text)
-        key = _read(fields)
+        key = read_key(text)
         if key.revoked_at is None:
             key = replace(key, revoked_at=self._now())
             self._keep(key, fields["hash"])
@@ -119,12 +152,11 @@ class Keyring:
             NotAllowed: It opens none; the message is the same whatever the reason.
         """
         found = _FORM.fullmatch(credential)
-        text = self._storage.note(f"{_NOTE}{found[1]}") if found else None
+        text = self._storage.note(f"{NOTE}{found[1]}") if found else None
         if found is None or text is None:
             raise NotAllowed(_REFUSED)
-        fields = json.loads(text)
-        key = _read(fields)
-        same = hmac.compare_digest(_hash(found[2]), fields["hash"])
+        key = read_key(text)
+        same = hmac.compare_digest(_hash(found[2]), json.loads(text)["hash"])
         if not same or not key.is_valid(self._now()):
             raise NotAllowed(_REFUSED)
         return key
@@ -137,12 +169,16 @@ class Keyring:
             "created": key.created_at.isoformat(),
             "expires": None if key.expires_at is None else key.expires_at.isoformat(),
             "revoked": None if key.revoked_at is None else key.revoked_at.isoformat(),
+            "made_by": key.made_by,
             "hash": digest,
         }
-        self._storage.keep_note(f"{_NOTE}{key.key_id}", json.dumps(fields))
+        self._storage.keep_note(f"{NOTE}{key.key_id}", json.dumps(fields))
 
 
-def _read(fields: dict[str, Any]) -> ApiKey:
+def read_key(text: str) -> ApiKey:
+    """Read the note that keeps a key."""
+    fields: dict[str, Any] = json.loads(text)
+
     def moment(name: str) -> datetime | None:
         return None if fields[name] is None else datetime.fromisoformat(fields[name])
 
@@ -153,6 +189,7 @@ def _read(fields: dict[str, Any]) -> ApiKey:
         created_at=datetime.fromisoformat(fields["created"]),
         expires_at=moment("expires"),
         revoked_at=moment("revoked"),
+        made_by=fields.get("made_by"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from zero_mem.aio.threads import Calls, Threads
 from zero_mem.aio.views.forgetting import AsyncForgetting
 from zero_mem.aio.views.journal import AsyncJournal
+from zero_mem.aio.views.keys import AsyncKeyring
 from zero_mem.aio.views.memory import AsyncOperations
 from zero_mem.aio.views.reads import AsyncReads
 from zero_mem.aio.views.settings import AsyncSettings
@@ -192,6 +193,11 @@ class AsyncMemory(AsyncOperations):
             NotAllowed: The credential is not valid.
         """
         return AsyncMemory(await self._call(lambda memory: memory.guarded(credential)))
+
+    @property
+    def keyring(self) -> AsyncKeyring:
+        """The store's API keys, as far as they may be administered; see `Memory.keyring`."""
+        return AsyncKeyring(self.threads, lambda: self.opened().keyring)
 
     def subtree(self, *segments: str) -> AsyncSubtree:
         """Give reads over every namespace at and below a path; no segment means all."""

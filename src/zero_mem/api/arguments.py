@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
 
+from zero_mem.access.grants import Grant
 from zero_mem.api import schemas
 from zero_mem.api.schemas import CONTENT, Schema
 from zero_mem.api.text import parse
@@ -166,6 +167,20 @@ def _write_ids(values: Any) -> Any:
     return [check_memory_id(value) for value in listed] if isinstance(listed, list) else listed
 
 
+def _read_grants(value: Any, name: str) -> list[Grant]:
+    return [_read_grant(each, name) for each in _read_list(value, name)]
+
+
+def _read_grant(value: Any, name: str) -> Grant:
+    if isinstance(value, str):
+        return Grant.parse(value)
+    raise InvalidInput(f"{name} are strings such as read:acme/**, not {_json_type(value)}")
+
+
+def _write_grants(grants: Any) -> Any:
+    return [str(grant) if isinstance(grant, Grant) else grant for grant in _listed(grants)]
+
+
 def _read_lines(value: Any, name: str) -> Any:
     if isinstance(value, str):
         return value
@@ -210,11 +225,15 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "explain": _FLAG,
     "form": _choice(*get_args(Form)),
     "hold": _LABEL,
+    "grants": Argument(
+        schemas.list_of(schemas.GRANT) | {"minItems": 1}, _read_grants, _write_grants
+    ),
     "idempotency_key": _LABEL,
     "identities": Argument(_IDS.schema, _read_checked, _write_ids),
     "if_version": _NUMBER,
     "invalidated_by": _NAMES,
     "key": _LABEL,
+    "key_id": _LABEL,
     "kind": _LABEL,
     "lease": _DURATION,
     "limit": _COUNT,
@@ -225,6 +244,7 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "merge": _FLAG,
     "metadata": _optional(_METADATA),
     "mode": _choice("sync", "queued"),
+    "name": _LABEL,
     "on_error": _choice(*get_args(OnError)),
     "only_new": _FLAG,
     "operation": plain({"type": "integer"}),

@@ -9,9 +9,10 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from zero_mem.access.grants import Grant
 from zero_mem.api.problems import SCHEMA as PROBLEM
 from zero_mem.api.problems import error_from, problem_json
-from zero_mem.api.schemas import CONTENT, FILTER, Schema
+from zero_mem.api.schemas import CONTENT, FILTER, GRANT, Schema
 from zero_mem.errors import ZeroMemError
 from zero_mem.exchange import body_from, body_json, record_json
 from zero_mem.types import Blob, Form, Json, MemoryReceipt, MemoryRecord, Page, Source, State
@@ -203,6 +204,7 @@ _KNOWN: Final[dict[Any, JsonForm]] = {
     bool: _same({"type": "boolean"}),
     Any: _same({}),
     datetime: JsonForm(_TIME, datetime.isoformat, datetime.fromisoformat),
+    Grant: JsonForm(GRANT, str, Grant.parse),
     MemoryRecord: JsonForm(reference("MemoryRecord"), record_json, _record_from),
     ZeroMemError: _ERROR,
 }

@@ -243,7 +243,8 @@ def _responses(route: Route) -> dict[str, Any]:
             schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
         found["200"] = {"description": "Done.", "content": {"application/json": {"schema": schema}}}
     for status, rows in _by_status().items():
-        if status in _EVERYWHERE or route.target in ("space", "past"):
+        names_one = route.target in ("space", "past") or (status == 404 and route.in_path)
+        if status in _EVERYWHERE or names_one:
             found[str(status)] = _failure(rows)
     return found
 

@@ -10,6 +10,7 @@ from functools import cache, cached_property
 from typing import Any, Final, Literal, TypeAlias, get_type_hints
 from urllib.parse import quote, unquote
 
+from zero_mem.access.keys import Keyring
 from zero_mem.api import arguments
 from zero_mem.api.forms import JsonForm, form_of
 from zero_mem.api.problems import Refusal
@@ -19,7 +20,7 @@ from zero_mem.past import Past
 from zero_mem.space import Namespace
 from zero_mem.subtree import Subtree
 
-Target: TypeAlias = Literal["space", "past", "subtree", "store", "server"]
+Target: TypeAlias = Literal["space", "past", "subtree", "store", "keyring", "server"]
 """What an operation belongs to; `server` is what no operation of the library answers."""
 
 _CLASSES: Final[Mapping[str, type[Any]]] = {
@@ -27,12 +28,14 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     "past": Past,
     "subtree": Subtree,
     "store": Memory,
+    "keyring": Keyring,
 }
 PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "space": ("namespace", "actor"),
     "past": ("namespace", "moment"),
     "subtree": ("below",),
     "store": (),
+    "keyring": (),
     "server": (),
 }
 """The query parameters that say where an operation works."""
@@ -279,6 +282,15 @@ ROUTES: Final = (
         call="expire",
         example={"dry_run": True},
     ),
+    Route(
+        method="POST",
+        path="/v1/keys",
+        target="keyring",
+        call="create",
+        example={"name": "alice's agent", "grants": ["write:acme/alice/**"], "expires_in": 86400},
+    ),
+    Route(method="GET", path="/v1/keys", target="keyring", call="every"),
+    Route(method="DELETE", path="/v1/keys/{key_id}", target="keyring", call="revoke"),
     Route(
         method="GET",
         path="/v1/changes/stream",

@@ -16,6 +16,10 @@ _SEGMENT: Final = rf"[^/{_CONTROL}]*[^/\s{_CONTROL}][^/{_CONTROL}]*"
 _FIRST: Final = rf"(?!\[){_SEGMENT}"
 _QUOTED: Final = rf'"[^"\\{_CONTROL}]*[^"\\\s{_CONTROL}][^"\\{_CONTROL}]*"'
 
+_PART: Final = rf"(?!\*\*/){_SEGMENT}"
+_QUOTED_PART: Final = rf'(?!"\*\*",){_QUOTED}'
+_PATTERN: Final = rf"((?!\[){_PART}(/{_PART}){{0,15}}|\[{_QUOTED_PART}(,{_QUOTED_PART}){{0,15}}\])"
+
 TEXT: Final[Schema] = {"type": "string"}
 WORDS: Final[Schema] = {"type": "string", "pattern": r"\S"}
 NAME: Final[Schema] = {
@@ -41,6 +45,13 @@ TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 DURATION: Final[Schema] = {"type": "number", "minimum": 0.000001, "maximum": 3_153_599_999}
 TAG: Final[Schema] = {"type": "string", "pattern": r'^(W/)?"?[0-9]{1,18}"?$'}
 """What If-Match may be: an ETag as it was given; quotes may be missing."""
+
+GRANT: Final[Schema] = {
+    "type": "string",
+    "pattern": rf"^(read|write|admin):{_PATTERN}$",
+    "examples": ["write:acme/alice/**"],
+}
+"""A right over namespaces, as `Grant.parse` reads it."""
 
 CONTENT: Final[Schema] = {
     "content": {"description": "A string; any value where content_type is json; Base64 of a blob."},

@@ -16,6 +16,7 @@ from zero_mem.client.calls import moment_text
 from zero_mem.client.connection import Connection
 from zero_mem.client.views.forgetting import RemoteForgetting
 from zero_mem.client.views.journal import RemoteJournal
+from zero_mem.client.views.keys import RemoteKeyring as KeyCalls
 from zero_mem.client.views.memory import RemoteOperations
 from zero_mem.client.views.past import RemotePast as PastCalls
 from zero_mem.client.views.reads import RemoteReads
@@ -45,6 +46,12 @@ class RemoteSubtree(SubtreeCalls):
     """The namespaces at and below a path; made by `RemoteMemory.subtree`."""
 
     target = "subtree"
+
+
+class RemoteKeyring(KeyCalls):
+    """The keys of the store, as far as the client's own administers them."""
+
+    target = "keyring"
 
 
 class RemoteNamespace(RemoteWrites, RemoteReads, RemoteJournal, RemoteForgetting, RemoteSettings):
@@ -158,6 +165,11 @@ class RemoteMemory(RemoteOperations):
         """Give reads over every namespace at and below a path; no segment means all."""
         below = {"below": namespace_text(check_path(segments))} if segments else {}
         return RemoteSubtree(self._connection, below)
+
+    @property
+    def keyring(self) -> RemoteKeyring:
+        """The store's API keys, as far as the client's own administers them."""
+        return RemoteKeyring(self._connection, {})
 
     def close(self) -> None:
         """Close the connections; the store stays open at the server."""

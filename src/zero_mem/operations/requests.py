@@ -196,10 +196,11 @@ def check_expiry(expires_in: object, expires_at: object) -> Expiry:
         return Expiry(given=True, at=at)
     if not isinstance(expires_at, Unset) and expires_at is not None:
         raise InvalidInput("give expires_in or expires_at, not both")
-    return Expiry(given=True, lifetime=_lifetime(expires_in))
+    return Expiry(given=True, lifetime=check_lifetime(expires_in))
 
 
-def _lifetime(expires_in: object) -> timedelta | None:
+def check_lifetime(expires_in: object) -> timedelta | None:
+    """Accept seconds or a timedelta, above 0; None is no end."""
     if expires_in is None:
         return None
     if isinstance(expires_in, timedelta):

@@ -149,6 +149,8 @@ def _version(text: str) -> int:
 def _target(memory: Memory, route: Route, place: Mapping[str, Any]) -> Any:
     if route.target == "store":
         return memory
+    if route.target == "keyring":
+        return memory.keyring
     if route.target == "subtree":
         below = place.get("below")
         return memory.subtree(*(() if below is None else namespace_path(below, "below")))

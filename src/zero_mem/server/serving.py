@@ -62,9 +62,12 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
         say: Told where it listens and who may come in.
 
     Raises:
-        NotAllowed: Others could reach it, and no key keeps them out.
+        NotAllowed: Others could reach it, and no key keeps them out; or the store was opened with
+            a key, which is not for others to use.
         StoreUnavailable: The address can't be listened on.
     """
+    if memory.key is not None:
+        raise NotAllowed("a store is served as a whole: open it without a credential")
     is_local = is_loopback(settings.host)
     keys = memory.keyring.every()
     if not keys and not is_local:
