@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from zero_mem.controller.rounds import Answered, Hidden
+from zero_mem.conversation import sequence
 from zero_mem.conversation.audit import passed_of
 from zero_mem.conversation.injection import Injections
 from zero_mem.conversation.persisted import Inserted, Persisted, scope_of
-from zero_mem.conversation.turns import Turn, Turns
+from zero_mem.conversation.sequence import Sent
+from zero_mem.conversation.turns import Turns
 from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import NotFound
 from zero_mem.handles import render
@@ -164,24 +166,6 @@ def timeline(space: Namespace, conversation: str) -> Timeline:
     return _Reader(space, conversation).timeline()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Sent:
-    """A history that was sent, with the keys of what was decided for it and for its reply."""
-
-    digest: str
-    inserts: list[str] = field(default_factory=list)
-    replies: list[tuple[str, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A prompt to show: a history, the turn that noted it, and the blocks that are new in it."""
-
-    sent: _Sent
-    turn: Turn | None
-    new: tuple[Block, ...]
-
-
 class _Reader:
     def __init__(self, space: Namespace, conversation: str) -> None:
         self._space = space
@@ -198,45 +182,34 @@ class _Reader:
             raise NotFound(f"no conversation {conversation!r} in {'/'.join(space.path)}")
 
     def timeline(self) -> Timeline:
-        earlier, sent = _grouped(self._keys)
-        rows = _rows(sent, self._turns, self._blocks)
-        starts = self._persisted.histories()
-        prompts: list[SentPrompt] = []
-        standing: dict[int | str, int] = {}
-        for number, row in enumerate(rows):
-            carried = sum(self._carried(standing, row))
-            following = rows[number + 1].new if number + 1 < len(rows) else ()
-            entries = [*self._results(row.sent.inserts), *map(self._block, row.new)]
-            first = starts.get(row.sent.digest)
-            prompts.append(
-                SentPrompt(
-                    number=number,
-                    at=row.turn.at if row.turn else first.at if first else None,
-                    messages=row.turn.messages if row.turn else None,
-                    entries=tuple(entries),
-                    carried=carried,
-                    replies=tuple(self._replies(row.sent.replies, following)),
-                )
-            )
-            standing.update(self._standing(row, entries))
+        earlier, histories = sequence.histories(self._keys)
+        sent = sequence.in_order(histories, self._turns, self._blocks, self._persisted.histories())
+        prompts = list(self._prompts(sent))
         return Timeline(
             namespace=self._space.path,
             conversation=self._name,
             prompts=tuple(_with_successors(prompts)),
-            earlier=tuple(self._replies(earlier, rows[0].new if rows else ())),
+            earlier=tuple(self._replies(earlier, sent[0].new if sent else ())),
         )
 
-    @staticmethod
-    def _standing(row: _Row, entries: Sequence[Entry]) -> Iterator[tuple[int | str, int]]:
-        blocks = entries[len(entries) - len(row.new) :]
-        yield from ((b.number, e.tokens) for b, e in zip(row.new, blocks, strict=True))
-        yield row.sent.digest, sum(entry.tokens for entry in entries[: -len(blocks) or None])
-
-    @staticmethod
-    def _carried(standing: Mapping[int | str, int], row: _Row) -> Iterator[int]:
-        for name, tokens in standing.items():
-            if row.turn is None or isinstance(name, str) or name in row.turn.numbers:
-                yield tokens
+    def _prompts(self, sent: Sequence[Sent]) -> Iterator[SentPrompt]:
+        of_results, of_blocks = 0, dict[int, int]()
+        for number, one in enumerate(sent):
+            following = sent[number + 1].new if number + 1 < len(sent) else ()
+            results = list(self._results(one.history.inserts))
+            blocks = [self._block(block) for block in one.new]
+            carried = sum(tokens for name, tokens in of_blocks.items() if name in one.blocks)
+            yield SentPrompt(
+                number=number,
+                at=one.at,
+                messages=one.turn.messages if one.turn else None,
+                entries=(*results, *blocks),
+                carried=of_results + carried,
+                replies=tuple(self._replies(one.history.replies, following)),
+            )
+            of_results += sum(entry.tokens for entry in results)
+            shown = zip(one.new, blocks, strict=True)
+            of_blocks.update({block.number: entry.tokens for block, entry in shown})
 
     # What entered
 
@@ -357,61 +330,6 @@ class _Reader:
             written=_text(passed.written),
             executed=_text(passed.executed),
         )
-
-
-_REPLIES: Final = frozenset({"read", "hidden", "audit", "refused", "claim"})
-
-
-def _grouped(keys: Iterable[str]) -> tuple[list[tuple[str, str]], list[_Sent]]:
-    """Sort what was decided by the prompt it was decided for; first what came before any.
-
-    A result is decided before its prompt is sent, and what a reply did after that.
-    """
-    earlier: list[tuple[str, str]] = []
-    sent: list[_Sent] = []
-    inserts: list[str] = []
-    for key in keys:
-        what, _, rest = key.partition(":")
-        if what == "insert":
-            inserts.append(rest)
-        elif what == "sent":
-            sent.append(_Sent(digest=rest, inserts=inserts))
-            inserts = []
-        elif what in _REPLIES:
-            (sent[-1].replies if sent else earlier).append((what, rest))
-    if inserts:  # in a request without a list of messages nothing is noted as sent
-        sent.append(_Sent(digest="", inserts=inserts))
-    return earlier, sent
-
-
-def _rows(sent: Sequence[_Sent], noted: Sequence[Turn], blocks: Sequence[Block]) -> list[_Row]:
-    """Give the prompts in order: each turn that a runtime noted, and what was sent otherwise."""
-    order = {one.digest: place for place, one in enumerate(sent)}
-    placed: list[tuple[int, int, _Sent, Turn | None]] = []
-    known: set[str] = set()
-    place = -1
-    for number, turn in enumerate(noted):
-        place = max(place, order.get(turn.digest, place))
-        is_new = turn.digest in order and turn.digest not in known
-        known.add(turn.digest)
-        one = sent[order[turn.digest]] if is_new else _Sent(digest=turn.digest)
-        placed.append((place, number + 1, one, turn))
-    placed += [(order[one.digest], 0, one, None) for one in sent if one.digest not in known]
-    placed.sort(key=lambda row: row[:2])
-    return list(_with_blocks(placed, blocks))
-
-
-def _with_blocks(
-    placed: Iterable[tuple[int, int, _Sent, Turn | None]], blocks: Sequence[Block]
-) -> Iterator[_Row]:
-    """Give each block to the first prompt that had it."""
-    left = {block.number: block for block in blocks}
-    for _, _, one, turn in placed:
-        if turn is None:
-            numbers = [n for n, block in left.items() if block.digest == one.digest]
-        else:
-            numbers = [n for n, _ in turn.blocks if n in left]
-        yield _Row(sent=one, turn=turn, new=tuple(left.pop(n) for n in numbers))
 
 
 def _with_successors(prompts: Sequence[SentPrompt]) -> list[SentPrompt]:
