@@ -6,12 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from zero_mem.backup.steps import Step, go_on, stepping
 from zero_mem.index.document import index_terms
 from zero_mem.storage.base import JournalEntry, NamespaceRow, Storage, Stored, Transaction
 from zero_mem.types import MemoryRecord, Path
 
 
-def faults(storage: Storage, prefix: Path = (), *, sealed: bool = False) -> list[str]:
+def faults(
+    storage: Storage,
+    prefix: Path = (),
+    *,
+    sealed: bool = False,
+    step: Step = go_on,
+) -> list[str]:
     """Name what in a store contradicts itself; an empty list is a sound store.
 
     Journal, records and index are read by the store's own primitives, and the index is
@@ -22,25 +29,32 @@ def faults(storage: Storage, prefix: Path = (), *, sealed: bool = False) -> list
         prefix: Only what is at and below this path.
         sealed: Its rows are sealed and the keys are not at hand: digests and terms, which
             are of what was sealed, can't be compared.
+        step: Called before each namespace and entry; what it raises ends the check.
     """
     with storage.transaction() as transaction:
         return [
             f"{'/'.join(row.path)}: {fault}"
             for row in transaction.namespaces(prefix)
-            for fault in _readable_faults(transaction, row, sealed)
+            for fault in _readable_faults(transaction, row, sealed, step)
         ]
 
 
-def _readable_faults(transaction: Transaction, row: NamespaceRow, sealed: bool) -> Iterator[str]:
+def _readable_faults(
+    transaction: Transaction, row: NamespaceRow, sealed: bool, step: Step
+) -> Iterator[str]:
     try:
-        yield from _namespace_faults(transaction, row, sealed)
+        yield from _namespace_faults(transaction, row, sealed, step)
     except (ValueError, KeyError) as error:
         yield f"a row can't be read any more ({type(error).__name__})"
 
 
-def _namespace_faults(transaction: Transaction, row: NamespaceRow, sealed: bool) -> Iterator[str]:
+def _namespace_faults(
+    transaction: Transaction, row: NamespaceRow, sealed: bool, step: Step
+) -> Iterator[str]:
+    step()
     records = {s.record.memory_id: s for s in transaction.scan(row, {})}
-    yield from _journal_faults(transaction.journal(row), row, records, sealed)
+    journal = stepping(transaction.journal(row), step)
+    yield from _journal_faults(journal, row, records, sealed)
     yield from _key_faults(records)
     if not sealed:
         yield from _index_faults(transaction, row, records)

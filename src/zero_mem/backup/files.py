@@ -21,13 +21,25 @@ def written_whole(path: FilePath) -> Iterator[FilePath]:
         InvalidInput: The file is there already.
         StoreUnavailable: It can't be written; nothing of it stays.
     """
+    with unnamed(path) as part:
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        yield part
+        sync_file(part)
+
+
+@contextmanager
+def unnamed(path: FilePath) -> Iterator[FilePath]:
+    """Give a name beside a new file; a file that is there at the end gets the file's own name.
+
+    Raises:
+        InvalidInput: The file is there already.
+        StoreUnavailable: It can't be written; nothing of it stays.
+    """
     if path.exists():
         raise InvalidInput(f"{path} is there already; choose another name, or remove it first")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         yield part
-        sync_file(part)
         _name(part, path)
         sync_file(path.parent)
     except FileExistsError:

@@ -15,6 +15,7 @@ from zero_mem.backup.dumping import dump
 from zero_mem.backup.files import written_whole
 from zero_mem.backup.reports import BackupReport, Counts
 from zero_mem.backup.sources import as_archives
+from zero_mem.backup.steps import Step, go_on, stepping
 from zero_mem.errors import InvalidInput
 from zero_mem.storage.base import SEALED, Storage
 from zero_mem.types import Path
@@ -30,6 +31,7 @@ def back_up(
     now: datetime,
     portable: bool = False,
     since: FilePath | None = None,
+    step: Step = go_on,
 ) -> BackupReport:
     """Write a store into a new file, as it is at this moment; nobody has to stop writing.
 
@@ -40,6 +42,7 @@ def back_up(
         portable: Write an archive, which every store can be restored from; an SQLite store is
             copied as a file otherwise.
         since: An archive of the same store; only what came after it is written.
+        step: Called again and again; what it raises ends the writing, and nothing stays.
 
     Raises:
         InvalidInput: The file is there already, or `since` is no archive of this store.
@@ -50,15 +53,21 @@ def back_up(
     copies = _copying(beneath)
     with written_whole(path) as part:
         if copies is not None and not portable and since is None:
-            copies.copy_to(str(part))
+            copies.copy_to(str(part), step)
             form, counts = "copy", _cleaned(part)
         else:
-            form, counts = "archive", _archive(beneath, part, now, since)
+            form, counts = "archive", _archive(beneath, part, now, since, step)
     size = path.stat().st_size
     return BackupReport(path=path, form=form, made_at=now, counts=counts, bytes=size)
 
 
-def _archive(storage: Storage, part: FilePath, now: datetime, since: FilePath | None) -> Counts:
+def _archive(
+    storage: Storage,
+    part: FilePath,
+    now: datetime,
+    since: FilePath | None,
+    step: Step,
+) -> Counts:
     base, after = (None, {}) if since is None else _base(since)
     if base is not None and base["origin"] != storage.origin:
         raise InvalidInput(f"{since} is the backup of another store, or of one restored since")
@@ -71,7 +80,7 @@ def _archive(storage: Storage, part: FilePath, now: datetime, since: FilePath | 
         "continues": None if base is None else base["id"],
     }
     with archive.writing(part, header) as writer:
-        for sort, value in dump(storage, sealed=sealed, since=after):
+        for sort, value in stepping(dump(storage, sealed=sealed, since=after), step):
             writer.write(sort, value)
     lines = writer.counts
     return Counts(namespaces=lines["namespace"], records=lines["record"], entries=lines["entry"])

@@ -20,6 +20,7 @@ from zero_mem.backup.files import sync_file, written_whole
 from zero_mem.backup.replaying import replay
 from zero_mem.backup.reports import Counts, RestoreReport
 from zero_mem.backup.sources import Survey, as_archives, is_copy, survey
+from zero_mem.backup.steps import Step, go_on, stepping
 from zero_mem.errors import NotAllowed, StoreCorrupt, StoreUnavailable
 from zero_mem.storage.base import LINEAGE, SEALED, Storage, Transaction
 from zero_mem.storage.times import to_micros
@@ -34,6 +35,7 @@ def fill(
     *,
     until: datetime | None = None,
     encryption: Encryption | None = None,
+    step: Step = go_on,
 ) -> Survey:
     """Write backups into an empty store, in one transaction.
 
@@ -42,6 +44,7 @@ def fill(
         backups: A whole backup, and archives that continue it.
         until: Leave out what was recorded later.
         encryption: Opens an encrypted one, where its index is to be that of a moment.
+        step: Called before each line; what it raises ends it, with nothing restored.
 
     Raises:
         NotAllowed: The store holds memories, or keys are missing.
@@ -52,7 +55,7 @@ def fill(
     with as_archives(backups) as archives:
 
         def lines() -> list[Iterator[Line]]:
-            return [archive.read_lines(path) for path in archives]
+            return [stepping(archive.read_lines(path), step) for path in archives]
 
         found = survey(lines(), limit)
         if storage.note(SEALED) is not None and not found.sealed:

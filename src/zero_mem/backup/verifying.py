@@ -13,6 +13,7 @@ from zero_mem.backup.counting import count
 from zero_mem.backup.reports import Counts, Verification
 from zero_mem.backup.restoring import fill
 from zero_mem.backup.sources import is_copy, opened_copy
+from zero_mem.backup.steps import Step, go_on
 from zero_mem.errors import StoreCorrupt
 from zero_mem.storage.base import SEALED, Storage
 
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 _NOTHING = Counts(namespaces=0, records=0, entries=0)
 
 
-def verify(storage: Storage) -> Verification:
+def verify(storage: Storage, step: Step = go_on) -> Verification:
     """Check a store: its files, its journal's digests, and its index against a new one.
+
+    Args:
+        storage: The store.
+        step: Called again and again; what it raises ends the check.
 
     Raises:
         NotAllowed: The store was opened with a credential.
@@ -31,27 +36,33 @@ def verify(storage: Storage) -> Verification:
     sealed = storage.note(SEALED) is not None and storage.beneath is storage
     found, counts = storage.check(), _NOTHING
     try:
-        found += faults(storage, sealed=sealed)
+        found += faults(storage, sealed=sealed, step=step)
         counts = count(storage)
     except StoreCorrupt as error:
         found.append(_told(error))
     return Verification(faults=tuple(found), counts=counts, sealed=sealed)
 
 
-def verify_file(path: FilePath, encryption: Encryption | None = None) -> Verification:
+def verify_file(
+    path: FilePath,
+    encryption: Encryption | None = None,
+    *,
+    step: Step = go_on,
+) -> Verification:
     """Check a backup by restoring it into a folder that goes away again.
 
     Args:
         path: The backup; it stays as it is.
         encryption: Opens an encrypted one, so that digests and terms are compared too.
+        step: Called again and again; what it raises ends the check.
 
     Raises:
         StoreUnavailable: The file can't be read.
         InvalidInput: It only holds what came after another backup.
     """
     try:
-        with _opened(path) as storage:
-            return verify(_unlocked(storage, encryption))
+        with _opened(path, step) as storage:
+            return verify(_unlocked(storage, encryption), step)
     except StoreCorrupt as error:
         return Verification(faults=(_told(error),), counts=_NOTHING)
 
@@ -63,7 +74,7 @@ def _told(error: StoreCorrupt) -> str:
 
 
 @contextmanager
-def _opened(path: FilePath) -> Iterator[Storage]:
+def _opened(path: FilePath, step: Step) -> Iterator[Storage]:
     if is_copy(path):
         with opened_copy(path) as copied:
             yield copied
@@ -74,7 +85,7 @@ def _opened(path: FilePath) -> Iterator[Storage]:
         tempfile.TemporaryDirectory(prefix="zero-mem-") as folder,
         closing(SQLiteStorage(f"{folder}/store.db", durability="normal")) as storage,
     ):
-        fill(storage, [path])
+        fill(storage, [path], step=step)
         yield storage
 
 

@@ -38,10 +38,16 @@ def instrument(memory: Memory, meter: Meter) -> None:
         ("recall_tokens", lambda s: [Observation(s.recall_tokens)]),
         ("sweeps", lambda s: [Observation(s.sweeps)]),
         ("queue_failures", lambda s: [Observation(s.queue_failures)]),
+        ("backups", lambda s: [Observation(s.backups.made)]),
+        ("backup_failures", lambda s: [Observation(s.backups.failed)]),
     ):
         meter.create_observable_counter(f"zero_mem.{name}", observed(read))
     meter.create_observable_counter("zero_mem.seconds", observed(_seconds), unit="s")
     meter.create_observable_gauge("zero_mem.queued_writes", observed(_queued))
+    last = "zero_mem.backup_timestamp"
+    meter.create_observable_gauge(last, observed(lambda s: _last(s, s.backups.last_at)), unit="s")
+    size = "zero_mem.backup_size"
+    meter.create_observable_gauge(size, observed(lambda s: _last(s, s.backups.last_bytes)), "By")
 
 
 def _by(label: str, counts: dict[str, int]) -> Iterator[Observation]:
@@ -55,3 +61,8 @@ def _seconds(snapshot: Snapshot) -> Iterator[Observation]:
 
 def _queued(snapshot: Snapshot) -> list[Observation]:
     return [Observation(snapshot.queued)]
+
+
+def _last(snapshot: Snapshot, value: float) -> list[Observation]:
+    """Observe something of the last backup, where there is one."""
+    return [Observation(value)] if snapshot.backups.last_at else []

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zero_mem.errors import MissingExtra
-from zero_mem.metrics.registry import BOUNDS, Durations, Snapshot
+from zero_mem.metrics.registry import BOUNDS, Backed, Durations, Snapshot
 
 if TYPE_CHECKING:
     from zero_mem.memory import Memory
@@ -49,6 +49,7 @@ class MemoryCollector(Collector):
         yield from _counters(snapshot)
         yield _durations(snapshot)
         yield _gauge("zero_mem_queued_writes", "Accepted, not applied yet.", snapshot.queued)
+        yield from _backups(snapshot.backups)
         if self._stats:
             yield from self._records()
 
@@ -92,6 +93,16 @@ def _durations(snapshot: Snapshot) -> Metric:
     for what, durations in sorted(snapshot.durations.items()):
         family.add_metric([what], buckets=_buckets(durations), sum_value=durations.seconds)
     return family
+
+
+def _backups(backups: Backed) -> Iterator[Metric]:
+    yield CounterMetricFamily("zero_mem_backups", "Backups verified.", value=backups.made)
+    failed = "Backups that failed."
+    yield CounterMetricFamily("zero_mem_backup_failures", failed, value=backups.failed)
+    if backups.last_at:
+        when = "When the last verified backup was made."
+        yield _gauge("zero_mem_backup_timestamp_seconds", when, backups.last_at)
+        yield _gauge("zero_mem_backup_bytes", "Size of that backup.", backups.last_bytes)
 
 
 def _buckets(durations: Durations) -> list[tuple[str, float]]:

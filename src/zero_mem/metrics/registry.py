@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -41,6 +41,16 @@ class Durations:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backed:
+    """Backups: made and failed in this process; of the last, when, in Unix time, and its bytes."""
+
+    made: int = 0
+    failed: int = 0
+    last_at: float = 0.0
+    last_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """The counters at one moment.
 
@@ -51,6 +61,7 @@ class Snapshot:
         recalled: Items that recalls gave; `recall_tokens` counts their text.
         queued: Accepted writes that are still to be applied; `queue_failures` could not be.
         sweeps: Sweeps run; what they ended is among the operations.
+        backups: Of those made by the clock, how many were verified, and the last one.
     """
 
     operations: dict[str, int]
@@ -61,6 +72,7 @@ class Snapshot:
     queued: int
     queue_failures: int
     sweeps: int
+    backups: Backed
 
 
 class Metrics:
@@ -74,6 +86,7 @@ class Metrics:
         self._recalled = 0
         self._recall_tokens = 0
         self._sweeps = 0
+        self._backups = Backed()
 
     def wrote(self, operations: Iterable[str], begun: float) -> None:
         """Count the changes of a write that began at a reading of `perf_counter`."""
@@ -107,6 +120,17 @@ class Metrics:
         with self._lock:
             self._sweeps += 1
 
+    def backed_up(self, at: float, size: int, *, earlier: bool = False) -> None:
+        """Count a backup that was verified, or note one that was there before this process."""
+        with self._lock:
+            made = self._backups.made + (not earlier)
+            self._backups = replace(self._backups, made=made, last_at=at, last_bytes=size)
+
+    def backup_failed(self) -> None:
+        """Count a backup that could not be made, or was not sound."""
+        with self._lock:
+            self._backups = replace(self._backups, failed=self._backups.failed + 1)
+
     def snapshot(self, *, queued: int = 0, queue_failures: int = 0) -> Snapshot:
         """Read every counter at once."""
         with self._lock:
@@ -119,4 +143,5 @@ class Metrics:
                 queued=queued,
                 queue_failures=queue_failures,
                 sweeps=self._sweeps,
+                backups=self._backups,
             )

@@ -125,13 +125,15 @@ class App:
 
     @asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Run the sweeper and the parts; at the end all calls finish and the store is closed."""
+        """Run the sweeper, backups and parts; at the end calls finish and the store is closed."""
         try:
             async with AsyncExitStack() as stack:
                 for part in self.parts:
                     await stack.enter_async_context(part.lifespan())
                 if self.host.settings.sweep_every:
                     await stack.enter_async_context(_beside(self.host.sweeper.run()))
+                if self.host.backups is not None:
+                    await stack.enter_async_context(_beside(self.host.backups.run()))
                 yield
                 self.stop()
         finally:

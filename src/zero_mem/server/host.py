@@ -16,6 +16,7 @@ from zero_mem.memory import Memory
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.server import feed
 from zero_mem.server.access import Doors
+from zero_mem.server.backups import Backups
 from zero_mem.server.settings import Settings
 from zero_mem.server.sweeper import Sweeper
 from zero_mem.types import Path
@@ -57,6 +58,7 @@ class Host:
         self.memory = memory
         self.settings = settings
         self.is_open = is_open
+        self._threads = Threads()
         self.bell = feed.Bell()
         self.stopping = asyncio.Event()
         self.doors = Doors(
@@ -67,8 +69,8 @@ class Host:
             burst=settings.burst,
         )
         self.sweeper = Sweeper(lambda: self._threads.run(memory.expire), every=settings.sweep_every)
+        self.backups = Backups(memory, self._threads, settings) if settings.backup_folder else None
         self._names = _LOOPBACK | {name for name in settings.names.split(",") if name}
-        self._threads = Threads()
         self._waiting = 0
         self._streams = 0
 
@@ -155,7 +157,9 @@ class Host:
             self._streams -= 1
 
     def stop(self) -> None:
-        """End the feeds: they would keep the server from stopping."""
+        """End the feeds and a backup under way: they would keep the server from stopping."""
+        if self.backups is not None:
+            self.backups.stop()
         self.stopping.set()
         self.bell.ring()
 

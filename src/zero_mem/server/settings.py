@@ -31,6 +31,14 @@ class Settings:
     store: str = _setting("", "The store's URL; by default as for every command.")
     durability: str = _setting("full", "full or normal: whether a write is fsynced first.")
     embedder: str = _setting("", "Makes recall dense too, such as e5.")
+    backup_folder: str = _setting("", "Folder for backups by the clock; none are made without it.")
+    backup_every: float = _setting(
+        86_400.0, "Seconds between two backups; 0 makes them by hand only.", least=0
+    )
+    backup_keep: int = _setting(7, "Most backups that stay; the oldest go.", least=1)
+    backup_portable: bool = _setting(
+        False, "Back an SQLite store up as an archive, as others are, not as a copy of its file."
+    )
     sweep_every: float = _setting(60.0, "Seconds between two sweeps; 0 sweeps never.", least=0)
     max_body: int = _setting(8_388_608, "Most bytes of a request's body.", least=1)
     max_import: int = _setting(1_073_741_824, "Most bytes of one import.", least=1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
 from typing import Any
@@ -115,9 +115,9 @@ class SQLiteStorage(Storage):
             sql = "INSERT OR REPLACE INTO store VALUES (?, ?)"
             connection.execute(sql, (f"note.{name}", value))
 
-    def copy_to(self, path: str) -> None:
-        """Copy the store as it is at this moment into a new file, while writers go on."""
-        self._file.copy_to(path)
+    def copy_to(self, path: str, step: Callable[[], None] = lambda: None) -> None:
+        """Copy the store as it is at this moment into a new file; see `SQLiteFile.copy_to`."""
+        self._file.copy_to(path, step)
 
     def renew_origin(self) -> str:
         """Give the store an origin of its own, after it was copied; tell the one before.

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path as FilePath
 from typing import NoReturn
@@ -190,21 +190,25 @@ class SQLiteFile:
         row = connection.execute("SELECT value FROM store WHERE name = 'origin'").fetchone()
         return str(row[0])
 
-    def copy_to(self, path: str) -> None:
+    def copy_to(self, path: str, step: Callable[[], None] = lambda: None) -> None:
         """Copy the file as it is at this moment into a new one, in steps.
 
         The copy reads one snapshot, so it is consistent and never begins again, and no writer
         waits for it; the log grows meanwhile.
+
+        Args:
+            path: The new file.
+            step: Called before each step; what it raises ends the copy.
         """
         with translated(self.path):
             self._check_identity()
-            self._copy(path)
+            self._copy(path, step)
 
-    def _copy(self, path: str) -> None:
+    def _copy(self, path: str, step: Callable[[], None] = lambda: None) -> None:
         with closing(self._connect()) as source, _transaction(source, "BEGIN"):
             source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             with closing(sqlite3.connect(path, isolation_level=None)) as target:
-                source.backup(target, pages=COPY_PAGES)
+                source.backup(target, pages=COPY_PAGES, progress=lambda *_: step())
                 target.execute("PRAGMA journal_mode = DELETE")
 
     def check(self) -> list[str]:
