@@ -22,6 +22,7 @@ from zero_mem.console.sessions import ANYONE, LONGEST, Attempts, Sessions
 from zero_mem.console.visit import Feed, Page, Reply, Show, Visit
 from zero_mem.console.words import LANGUAGES, preferred, words_in
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
+from zero_mem.operations.requests import check_path
 from zero_mem.server import body
 from zero_mem.server.host import Host
 
@@ -198,7 +199,7 @@ class Console:
         who = self._sessions.who(request.cookies.get(_SESSION, ""))
         try:
             query = _fields(request.scope["query_string"], "the query")
-            namespace = namespace_path(query["ns"], "ns") if query.get("ns") else None
+            namespace = check_path(namespace_path(query["ns"], "ns")) if query.get("ns") else None
         except InvalidInput:
             if not lenient:
                 raise

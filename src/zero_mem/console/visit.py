@@ -108,7 +108,7 @@ class Visit:
 
     # Links and answers
 
-    def link(self, path: str, **query: Any) -> str:
+    def link(self, path: str, /, **query: Any) -> str:
         """Give the URL of a page, in the namespace that is looked at unless `ns` names one.
 
         Args:
@@ -120,7 +120,7 @@ class Visit:
         text = urlencode({name: value for name, value in written.items() if value})
         return f"{self.root}{path}" + (f"?{text}" if text else "")
 
-    def here(self, **query: Any) -> str:
+    def here(self, /, **query: Any) -> str:
         """Give this page's URL with some parameters changed."""
         kept = {name: value for name, value in self.query.items() if name not in ("ns", "notice")}
         return self.link(self.path, **{**kept, **query})
@@ -130,7 +130,7 @@ class Visit:
         text = self.template(self, template, values)
         return Reply(body=text.encode("utf-8", "replace"), status=status)
 
-    def go(self, path: str, *, notice: str = "", **query: Any) -> Reply:
+    def go(self, path: str, /, *, notice: str = "", **query: Any) -> Reply:
         """Answer a form: lead on to a page, where the word `notice.NOTICE` is said."""
         where = self.link(path, **query, notice=notice)
         return Reply(status=303, headers={"Location": where})

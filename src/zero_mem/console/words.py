@@ -55,7 +55,7 @@ class Words:
     def __contains__(self, name: str) -> bool:
         return name in self.catalogue
 
-    def say(self, name: str, **given: Any) -> str:
+    def say(self, name: str, /, **given: Any) -> str:
         """Give a word, with what belongs into its places; numbers are written out."""
         word = self.catalogue[name]
         if not isinstance(word, str):
