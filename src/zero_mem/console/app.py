@@ -19,7 +19,7 @@ from zero_mem.console.files import static_files
 from zero_mem.console.pages import PAGES
 from zero_mem.console.rendering import rendered
 from zero_mem.console.sessions import ANYONE, LONGEST, Attempts, Sessions
-from zero_mem.console.visit import Feed, Page, Reply, Show, Visit
+from zero_mem.console.visit import Feed, Page, Reply, Show, Task, Visit
 from zero_mem.console.words import LANGUAGES, preferred, words_in
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
 from zero_mem.operations.requests import check_path
@@ -66,6 +66,7 @@ class Console:
         self._attempts = Attempts()
         self._gets = {path: (page, show) for page in PAGES for path, show in page.gets.items()}
         self._posts = {path: (page, show) for page in PAGES for path, show in page.posts.items()}
+        self._tasks = {path: (page, task) for page in PAGES for path, task in page.tasks.items()}
         self._feeds = {path: (page, begin) for page in PAGES for path, begin in page.feeds.items()}
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
@@ -149,10 +150,17 @@ class Console:
             response.delete_cookie(_SESSION, path=_root(request))
             return response
         visit = await self._opened(request, visit)
+        if path in self._tasks:
+            return await self._do(visit, *self._tasks[path])
         page, take = _found(self._posts, path)
         response = await self._show(replace(visit, path=page.path), page, take)
         self._host.bell.ring()
         return response
+
+    async def _do(self, visit: Visit, page: Page, task: Task) -> Response:
+        if page.for_owner:
+            visit.check_owner()
+        return _response(await task(replace(visit, path=page.path)))
 
     async def _form(self, request: Request) -> dict[str, str]:
         """Take in a form of this console's own pages.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlencode
@@ -170,6 +170,7 @@ class Feed:
 
 
 Show: TypeAlias = Callable[[Visit], Reply]
+Task: TypeAlias = Callable[[Visit], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +182,7 @@ class Page:
         path: Where it begins, below the console.
         gets: What answers a GET, by path.
         posts: What answers a form, by path.
+        tasks: What answers a form beside other requests, in the event loop, by path.
         feeds: What a live page follows, by path.
         needs_namespace: Whether one has to be chosen; then `Visit.space` is there.
         for_owner: Whether only who may administer the whole store gets it.
@@ -191,6 +193,7 @@ class Page:
     path: str
     gets: Mapping[str, Show] = field(default_factory=dict)
     posts: Mapping[str, Show] = field(default_factory=dict)
+    tasks: Mapping[str, Task] = field(default_factory=dict)
     feeds: Mapping[str, Callable[[Visit], Feed]] = field(default_factory=dict)
     needs_namespace: bool = True
     for_owner: bool = False
