@@ -9,10 +9,8 @@ in alternating rounds; every figure is a median, and what counts are the ratios.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import platform
 import random
 import sqlite3
 import statistics
@@ -20,28 +18,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+
+from _report import Comparison, options, report_rows
 
 from zero_mem import Memory
 from zero_mem.space import Namespace
 
 WORDS_SEED = 7
 ROUNDS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One comparison; `ratio` is ours against the other, and `must` is its bound."""
-
-    name: str
-    ours: float
-    other: float
-    unit: str
-    ratio: float
-    must: str
-    met: bool
 
 
 def texts(path: Path | None, count: int) -> list[str]:
@@ -120,7 +106,7 @@ def _save_all(save: Callable[[str], object], some: list[str]) -> None:
         save(text)
 
 
-def single_saves(folder: Path, given: list[str], size: int = 1000) -> Row:
+def single_saves(folder: Path, given: list[str], size: int = 1000) -> Comparison:
     """One save a transaction."""
     with Memory.open(f"sqlite:///{folder}/single.db", durability="normal") as memory:
         space, bare = memory.namespace("bench"), Bare(folder / "bare-single.db")
@@ -128,7 +114,7 @@ def single_saves(folder: Path, given: list[str], size: int = 1000) -> Row:
         mine, theirs, ratio = alternate(
             lambda n: _save_all(space.save, slices[n]), lambda n: _save_all(bare.save, slices[n])
         )
-    return Row(
+    return Comparison(
         name="one save (WAL NORMAL), saves per second",
         ours=size / mine,
         other=size / theirs,
@@ -139,7 +125,7 @@ def single_saves(folder: Path, given: list[str], size: int = 1000) -> Row:
     )
 
 
-def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Row:
+def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Comparison:
     """Many saves in one transaction."""
     with Memory.open(f"sqlite:///{folder}/batch.db", durability="normal") as memory:
         space, bare = memory.namespace("bench"), Bare(folder / "bare-batch.db")
@@ -148,7 +134,7 @@ def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Row:
         mine, theirs, ratio = alternate(
             lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n])
         )
-    return Row(
+    return Comparison(
         name="batch of 10,000 (WAL NORMAL), saves per second",
         ours=size / mine,
         other=size / theirs,
@@ -172,7 +158,7 @@ def queries(given: list[str], count: int = 60, words: int = 8) -> list[list[str]
     return found
 
 
-def recall_large(folder: Path, given: list[str]) -> Row:
+def recall_large(folder: Path, given: list[str]) -> Comparison:
     """Lexical recall in one namespace of many records."""
     count = len(given)
     with Memory.open(f"sqlite:///{folder}/large.db", durability="normal") as memory:
@@ -188,7 +174,7 @@ def recall_large(folder: Path, given: list[str]) -> Row:
         mine = [clock(partial(space.recall, " ".join(words))) for words in asked]
         theirs = [clock(partial(bare.search, words)) for words in asked]
     ours, other = statistics.median(mine), statistics.median(theirs)
-    return Row(
+    return Comparison(
         name=f"recall among {count:,} records, p50",
         ours=ours * 1e3,
         other=other * 1e3,
@@ -211,7 +197,7 @@ def _recall_times(spaces: list[Namespace], asked: list[list[str]]) -> float:
     return statistics.median(clock(partial(s.recall, " ".join(words))) for s, words in pairs)
 
 
-def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> Row:
+def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> Comparison:
     """Recall in one of many small namespaces, against the same in a store of one."""
     chosen = random.Random(WORDS_SEED)
     asked = queries(given)
@@ -227,7 +213,7 @@ def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> R
         for spaces in (spread, alone):
             _recall_times(spaces, asked)
         ours, other = _recall_times(spread, asked), _recall_times(alone, asked)
-    return Row(
+    return Comparison(
         name=f"recall in one of {namespaces:,} namespaces of 100, p50 (other: the only one)",
         ours=ours * 1e3,
         other=other * 1e3,
@@ -238,7 +224,7 @@ def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> R
     )
 
 
-def langgraph(folder: Path, given: list[str], size: int = 500) -> Row | None:
+def langgraph(folder: Path, given: list[str], size: int = 500) -> Comparison | None:
     """One put into LangGraph's SqliteStore, where it is installed; both in WAL FULL."""
     try:
         from langgraph.store.sqlite import SqliteStore  # type: ignore[import-not-found]
@@ -259,7 +245,7 @@ def langgraph(folder: Path, given: list[str], size: int = 500) -> Row | None:
         mine, theirs, ratio = alternate(
             lambda n: _save_all(space.save, slices[n]), lambda n: _save_all(put, slices[n])
         )
-    return Row(
+    return Comparison(
         name="one save (WAL FULL) against LangGraph SqliteStore put, per second",
         ours=size / mine,
         other=size / theirs,
@@ -270,30 +256,11 @@ def langgraph(folder: Path, given: list[str], size: int = 500) -> Row | None:
     )
 
 
-def table(rows: list[Row], command: str) -> str:
-    """Write the rows as Markdown."""
-    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    lines = [
-        f"`{command}` ({versions})",
-        "",
-        "| what | Zero-Mem | other | unit | ratio | must | met |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.name} | {row.ours:,.2f} | {row.other:,.2f} | {row.unit} "
-        f"| {row.ratio:.2f} | {row.must} | {'yes' if row.met else 'NO'} |"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("--texts", type=Path, help="JSON lines with text (may be .gz)")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--namespaces", type=int, default=10_000)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     corpus = texts(given.texts, max(given.records, 60_000))
     with tempfile.TemporaryDirectory() as name:
@@ -306,13 +273,7 @@ def main() -> int:
             recall_many_namespaces(folder, corpus, given.namespaces),
         ]
     rows = [row for row in found if row is not None]
-    written = table(rows, " ".join(["python", *sys.argv]))
-    print(written)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0 if all(row.met for row in rows) else 1
+    return report_rows(given, rows, f"SQLite {sqlite3.sqlite_version}")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,6 @@ every figure is a median, and what counts are the ratios. `--records 1000000` is
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import random
 import statistics
 import sys
@@ -20,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import psycopg
-from operations import ROUNDS, WORDS_SEED, Row, alternate, clock, queries, texts
+from _report import Comparison, options, report_rows
+from operations import ROUNDS, WORDS_SEED, alternate, clock, queries, texts
 
 from zero_mem import Memory
 
@@ -90,10 +87,10 @@ def _all(save: Callable[[str], object], some: list[str]) -> None:
         save(text)
 
 
-def compared(name: str, size: int, found: tuple[float, float, float], bound: float) -> Row:
+def compared(name: str, size: int, found: tuple[float, float, float], bound: float) -> Comparison:
     """Make the row of a comparison of throughputs."""
     mine, theirs, ratio = found
-    return Row(
+    return Comparison(
         name=name,
         ours=size / mine,
         other=size / theirs,
@@ -104,7 +101,7 @@ def compared(name: str, size: int, found: tuple[float, float, float], bound: flo
     )
 
 
-def single_saves(url: str, given: list[str], size: int = 300) -> Row:
+def single_saves(url: str, given: list[str], size: int = 300) -> Comparison:
     """One save a transaction, durable."""
     slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
     with store(url, "bench_single") as memory:
@@ -115,7 +112,7 @@ def single_saves(url: str, given: list[str], size: int = 300) -> Row:
     return compared("one durable save, saves per second", size, found, 0.4)
 
 
-def batch_saves(url: str, given: list[str], size: int = 10_000) -> Row:
+def batch_saves(url: str, given: list[str], size: int = 10_000) -> Comparison:
     """Many saves in one transaction."""
     slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
     items = [[{"content": text} for text in some] for some in slices]
@@ -125,7 +122,7 @@ def batch_saves(url: str, given: list[str], size: int = 10_000) -> Row:
     return compared("batch of 10,000, saves per second", size, found, 0.15)
 
 
-def threads(url: str, given: list[str]) -> Row:
+def threads(url: str, given: list[str]) -> Comparison:
     """Durable saves of 64 threads, each to a namespace of its own; other: one thread."""
     count = THREADS * SAVED_BY_THREAD
     with store(url, "bench_threads") as memory, ThreadPoolExecutor(THREADS) as pool:
@@ -137,7 +134,7 @@ def threads(url: str, given: list[str]) -> Row:
         work(0)
         alone = clock(partial(work, 1)) / SAVED_BY_THREAD
         together = clock(lambda: list(pool.map(work, range(THREADS)))) / count
-    return Row(
+    return Comparison(
         name=f"{THREADS} threads with a namespace each, saves per second (other: one thread)",
         ours=1 / together,
         other=1 / alone,
@@ -148,7 +145,7 @@ def threads(url: str, given: list[str]) -> Row:
     )
 
 
-def recalls(url: str, given: list[str], records: int, namespaces: int) -> list[Row]:
+def recalls(url: str, given: list[str], records: int, namespaces: int) -> list[Comparison]:
     """Recall in one of many namespaces, full ones against ones of ten records."""
     size = records // namespaces
     with store(url, "bench_full") as full, store(url, "bench_small") as small:
@@ -166,7 +163,7 @@ def recalls(url: str, given: list[str], records: int, namespaces: int) -> list[R
             ours = _recall_times(full, numbers * turns, asked * turns)
             other = _recall_times(small, numbers * turns, asked * turns)
             rows.append(
-                Row(
+                Comparison(
                     name=f"{name} recall in one of {namespaces:,} namespaces of {size:,}, p50"
                     f" (other: of {SMALL})",
                     ours=ours * 1e3,
@@ -194,30 +191,12 @@ def _recall_times(memory: Memory, numbers: list[int], asked: list[str]) -> float
     return statistics.median(clock(partial(space.recall, query)) for space, query in pairs)
 
 
-def table(rows: list[Row], command: str, version: str) -> str:
-    """Write the rows as Markdown."""
-    lines = [
-        f"`{command}` (Python {platform.python_version()}, PostgreSQL {version})",
-        "",
-        "| what | Zero-Mem | other | unit | ratio | must | met |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.name} | {row.ours:,.2f} | {row.other:,.2f} | {row.unit} "
-        f"| {row.ratio:.2f} | {row.must} | {'yes' if row.met else 'NO'} |"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = options(__doc__)
     parser.add_argument("--url", help="a database to measure in; schemas bench_… are replaced")
     parser.add_argument("--texts", type=Path, help="JSON lines with text (may be .gz)")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--namespaces", type=int, default=1000)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     corpus = texts(given.texts, 70_000)
     started = time.perf_counter()
@@ -230,14 +209,9 @@ def main() -> int:
             threads(url, corpus),
             *recalls(url, corpus, given.records, given.namespaces),
         ]
-    written = table(rows, " ".join(["python", *sys.argv]), version)
-    print(written)
+    status = report_rows(given, rows, f"PostgreSQL {version}")
     print(f"{time.perf_counter() - started:.0f} seconds", file=sys.stderr)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0 if all(row.met for row in rows) else 1
+    return status
 
 
 if __name__ == "__main__":

@@ -9,17 +9,15 @@ Personal data is masked too. Exits 1 if recall is below 98 % or precision below 
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
+from _report import options, report, table
 from labelled.samples import PARTS, Marked, Sample, samples
 
 from zero_mem.redaction import Redaction, Redactors
@@ -107,21 +105,27 @@ def microseconds(redactor: Redactor, text: str, *, rounds: int = 2000) -> float:
     return best / rounds * 1e6
 
 
-def table(parts: dict[str, Tally]) -> str:
-    """Write the figures of each half, then by kind, as a table in Markdown."""
-    lines = ["| samples | marked | recall | false alarms | precision | hard negatives |"]
-    lines += ["|---|--:|--:|--:|--:|--:|"]
-    for name, counted in parts.items():
-        shares = f"{counted.recall():.1%} | {counted.alarms.total()} | {counted.precision():.1%}"
-        lines.append(
-            f"| {name} | {counted.marked.total()} | {shares} | {counted.negatives['samples']} |"
-        )
-    lines += ["", "| kind | marked | recall | false alarms |", "|---|--:|--:|--:|"]
+def shown(parts: dict[str, Tally]) -> str:
+    """Write the figures of each half, then by kind."""
+    halves = (
+        [
+            name,
+            f"{counted.marked.total()}",
+            f"{counted.recall():.1%}",
+            f"{counted.alarms.total()}",
+            f"{counted.precision():.1%}",
+            f"{counted.negatives['samples']}",
+        ]
+        for name, counted in parts.items()
+    )
     whole = merged(parts.values())
-    for kind in sorted({*whole.marked, *whole.alarms}):
-        counts = f"{whole.marked[kind]} | {whole.recall(kind):.1%} | {whole.alarms[kind]}"
-        lines.append(f"| {kind} | {counts} |")
-    return "\n".join(lines)
+    kinds = (
+        [kind, f"{whole.marked[kind]}", f"{whole.recall(kind):.1%}", f"{whole.alarms[kind]}"]
+        for kind in sorted({*whole.marked, *whole.alarms})
+    )
+    head = ["samples", "marked", "recall", "false alarms", "precision", "hard negatives"]
+    by_kind = table(["kind", "marked", "recall", "false alarms"], kinds)
+    return f"{table(head, halves)}\n\n{by_kind}"
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
@@ -135,7 +139,7 @@ def merged(tallies: Iterable[Tally]) -> Tally:
     return whole
 
 
-def report(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
+def figures(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
     """Give all figures as JSON."""
     return {
         "python": platform.python_version(),
@@ -148,23 +152,18 @@ def report(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = options(__doc__)
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args(arguments)
     redactor = finder()
     parts = {name: tally(samples(name), redactor) for name in given.part or PARTS}
     cost = microseconds(Redactors(Redaction()).of(""), TURN)
-    shown = f"{table(parts)}\n\nA turn of {len(TURN)} characters costs {cost:.1f} µs.\n"
+    turn = f"A turn of {len(TURN)} characters costs {cost:.1f} µs."
     whole = merged(parts.values())
     lists = [*(f"missed {each}" for each in whole.missed)]
     lists += [f"false alarm {each}" for each in whole.alarmed]
-    print(shown, *lists, sep="\n")
-    if given.json:
-        given.json.write_text(json.dumps(report(parts, cost), indent=1), encoding="utf-8")
-    if given.markdown:
-        given.markdown.write_text(shown, encoding="utf-8")
+    report(given, f"{shown(parts)}\n\n{turn}\n", figures(parts, cost))
+    print(*lists, sep="\n")
     return 0 if whole.ok() else 1
 
 
