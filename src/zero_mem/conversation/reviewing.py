@@ -17,9 +17,9 @@ from typing import Any, Final
 from zero_mem.conversation.audit import passed_of
 from zero_mem.conversation.injection import Injections
 from zero_mem.conversation.listing import conversation_names
-from zero_mem.conversation.persisted import Persisted, scope_of
-from zero_mem.conversation.sequence import Sent, histories, in_order
-from zero_mem.conversation.turns import Turn, Turns, runs
+from zero_mem.conversation.persisted import Persisted
+from zero_mem.conversation.sequence import Sent, prompts_of
+from zero_mem.conversation.turns import Turn, runs
 from zero_mem.policy.cost_review import Call, KindReview, Run, review_cost
 from zero_mem.policy.proposals import Proposal, proposed
 from zero_mem.prompts import Reason
@@ -95,13 +95,9 @@ def _recorded(space: Namespace, names: Iterable[str]) -> Mapping[str, Sequence[M
 
 def _runs(space: Namespace, name: str, recorded: Sequence[MemoryRecord]) -> list[Run]:
     """Give the runs of a conversation; none where not every prompt's reply is known."""
-    keys = list(space.decisions(scope_of(name)))
     persisted = Persisted(space, name)
-    persisted.refresh()
+    _, sent = prompts_of(space, persisted)
     injections = Injections(space, persisted)
-    sent = in_order(
-        histories(keys)[1], Turns(space, name).every(), injections.blocks(), persisted.histories()
-    )
     passed = persisted.entries("audit")
     calls = [
         replace(call, output="\n".join([call.output, *_executed(space, one, passed)]).strip())

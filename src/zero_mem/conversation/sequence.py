@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from zero_mem.conversation.persisted import SentAt
-from zero_mem.conversation.turns import Turn
-from zero_mem.prompts import Block
+from zero_mem.conversation.persisted import Persisted, SentAt, scope_of
+from zero_mem.conversation.turns import Turn, Turns
+from zero_mem.prompts import Block, parsed_blocks
+from zero_mem.space import Namespace
 
 _REPLIES: Final = frozenset({"read", "hidden", "audit", "refused", "claim"})
 
@@ -46,6 +47,25 @@ class Sent:
     blocks: frozenset[int]
     new: tuple[Block, ...]
     at: datetime | None
+
+
+def prompts_of(space: Namespace, persisted: Persisted) -> tuple[list[tuple[str, str]], list[Sent]]:
+    """Read the prompts of a conversation in order.
+
+    Args:
+        space: Its namespace.
+        persisted: Its decisions; refreshed by this.
+
+    Returns:
+        What replies did before there was any, and the prompts.
+    """
+    # Read first: whatever stands in it is known after the refresh.
+    keys = list(space.decisions(scope_of(persisted.name)))
+    built = Turns(space, persisted.name).every()
+    persisted.refresh()
+    earlier, found = histories(keys)
+    blocks = parsed_blocks(persisted.blocks)
+    return earlier, in_order(found, built, blocks, persisted.histories())
 
 
 def histories(keys: Iterable[str]) -> tuple[list[tuple[str, str]], list[History]]:

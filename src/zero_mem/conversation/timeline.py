@@ -15,12 +15,10 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from zero_mem.controller.rounds import Answered, Hidden
-from zero_mem.conversation import sequence
 from zero_mem.conversation.audit import passed_of
 from zero_mem.conversation.injection import Injections
-from zero_mem.conversation.persisted import Inserted, Persisted, scope_of
-from zero_mem.conversation.sequence import Sent
-from zero_mem.conversation.turns import Turns
+from zero_mem.conversation.persisted import Inserted, Persisted
+from zero_mem.conversation.sequence import Sent, prompts_of
 from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import NotFound
 from zero_mem.handles import render
@@ -170,26 +168,19 @@ class _Reader:
     def __init__(self, space: Namespace, conversation: str) -> None:
         self._space = space
         self._name = conversation
-        # Read first: whatever stands in it is known after the refresh.
-        self._keys = list(space.decisions(scope_of(conversation)))
-        self._turns = Turns(space, conversation).every()
         self._persisted = Persisted(space, conversation)
-        self._persisted.refresh()
-        injections = Injections(space, self._persisted)
-        self._blocks = injections.blocks()
-        self._wording = injections.wording
-        if not (self._keys or self._turns or self._blocks):
+        self._earlier, self._sent = prompts_of(space, self._persisted)
+        self._wording = Injections(space, self._persisted).wording
+        if not (self._sent or self._earlier):
             raise NotFound(f"no conversation {conversation!r} in {'/'.join(space.path)}")
 
     def timeline(self) -> Timeline:
-        earlier, histories = sequence.histories(self._keys)
-        sent = sequence.in_order(histories, self._turns, self._blocks, self._persisted.histories())
-        prompts = list(self._prompts(sent))
+        prompts = list(self._prompts(self._sent))
         return Timeline(
             namespace=self._space.path,
             conversation=self._name,
             prompts=tuple(_with_successors(prompts)),
-            earlier=tuple(self._replies(earlier, sent[0].new if sent else ())),
+            earlier=tuple(self._replies(self._earlier, self._sent[0].new if self._sent else ())),
         )
 
     def _prompts(self, sent: Sequence[Sent]) -> Iterator[SentPrompt]:

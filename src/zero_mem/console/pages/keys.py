@@ -43,7 +43,7 @@ class KeyRow:
 
 
 def listed(memory: Memory) -> list[KeyRow]:
-    """List the keys that the visitor administers: those that open something first, the newest first.
+    """List the keys that the visitor administers: valid ones first, and the newest of them.
 
     Raises:
         NotAllowed: The visitor's key gives admin over nothing.
