@@ -85,6 +85,8 @@ def test_calls_are_priced_from_the_providers_own_usage(
     assert row["paid"]["cost"]["read"] == pytest.approx(60 * price.read / 1e6)
     assert row["paid"]["cost"]["output"] == pytest.approx(5 * price.output / 1e6)
     assert (row["mode"], row["origin"], row["estimated"]) == ("observe", "named", 0)
+    counts = [*row["paid"]["tokens"].values(), *row["other"]["cache"].values(), row["kept_out"]]
+    assert all(type(count) is int for count in counts)
 
 
 def test_without_usage_or_price_it_says_so(provider: Upstream, memory: Memory) -> None:

@@ -11,8 +11,8 @@ import typer
 
 from zero_mem.cli import inputs
 from zero_mem.cli.session import CREDENTIAL_VARIABLE, Session, command, open_encryption
-from zero_mem.cli.text import counted
 from zero_mem.errors import NotAllowed, StoreCorrupt
+from zero_mem.text.nouns import counted
 
 if TYPE_CHECKING:
     from zero_mem.backup import Counts, Verification
@@ -164,5 +164,5 @@ def _json(counts: Counts) -> dict[str, Any]:
 
 def _text(counts: Counts) -> str:
     records = counted(counts.records, "memory", "memories")
-    spaces = counted(counts.namespaces, "namespace", "namespaces")
+    spaces = counted(counts.namespaces, "namespace")
     return f"{records} in {spaces}, {counted(counts.entries, 'journal entry', 'journal entries')}"

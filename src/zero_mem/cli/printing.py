@@ -8,11 +8,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from zero_mem.cli.text import clean, counted, short
+from zero_mem.cli.text import clean, short
 from zero_mem.exchange import body_json, record_json
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.operations.sweep import SweepReport
+from zero_mem.text.nouns import counted
 from zero_mem.types import (
     Hit,
     MemoryReceipt,

@@ -11,11 +11,11 @@ import typer
 
 from zero_mem.cli import inputs, printing
 from zero_mem.cli.session import Session, command
-from zero_mem.cli.text import counted
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import READABLE
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.requests import check_source
+from zero_mem.text.nouns import counted
 from zero_mem.types import UNSET, Form, MemoryReceipt, Source
 
 app = typer.Typer()

@@ -86,8 +86,8 @@ class Console:
             response = self._refused(request, path, error)
         except ClientDisconnect:
             return
-        response.headers.update(SECURITY)
-        response.headers.setdefault("Cache-Control", "no-store")
+        for name, value in (SECURITY | {"Cache-Control": "no-store"}).items():
+            response.headers.setdefault(name, value)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request, path: str) -> Response:
@@ -120,6 +120,7 @@ class Console:
     async def _show(self, visit: Visit, page: Page, show: Show) -> Response:
         if page.for_owner:
             visit.check_owner()
+        visit = replace(visit, section=page.within or page.name)
         return _response(await self._host.run(lambda: _shown(visit, page, show)))
 
     async def _follow(self, request: Request, visit: Visit, page: Page, begin: object) -> Response:
@@ -225,6 +226,7 @@ class Console:
             root=_root(request),
             path=path,
             pages=(),
+            section="",
             namespace=namespace,
             query=query,
             form={},
@@ -245,7 +247,7 @@ class Console:
                 self._sessions.end(visit.who)
             raise
         visit = replace(visit, memory=memory)
-        shown = (page for page in PAGES if page.in_navigation)
+        shown = (page for page in PAGES if not page.within)
         return replace(visit, pages=tuple(p for p in shown if visit.owns_store or not p.for_owner))
 
     def _to_login(self, visit: Visit, request: Request) -> Response:

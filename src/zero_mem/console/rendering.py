@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from zero_mem.api.arguments import namespace_text
 from zero_mem.console.files import static_files
+from zero_mem.console.filtering import FIELDS
 from zero_mem.console.showing import finalized
 from zero_mem.console.visit import Visit
 from zero_mem.console.words import LANGUAGES, TAGS
@@ -36,6 +37,8 @@ def environment() -> Environment:
     )
     made.filters["pretty"] = pretty
     made.filters["place"] = namespace_text
+    made.filters["excerpt"] = excerpt
+    made.globals["filtered"] = filtered
     made.globals.update(languages=LANGUAGES, tags=TAGS)
     return made
 
@@ -61,6 +64,16 @@ def rendered(visit: Visit, template: str, values: Mapping[str, Any]) -> str:
         "offered": lambda: list(islice(visit.memory.subtree().namespaces(), _OFFERED)),
     }
     return environment().get_template(template).render(helps | dict(values))
+
+
+def excerpt(text: str, most: int = 280) -> str:
+    """Give the beginning of a text, cut where it is long."""
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+
+
+def filtered(query: Mapping[str, str]) -> bool:
+    """Tell whether a query has a filter, an order or an earlier moment."""
+    return any(query.get(name) for name in (*FIELDS, "order", "as_of"))
 
 
 def _time(text: str, moment: datetime) -> Markup:

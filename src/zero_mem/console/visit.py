@@ -46,6 +46,7 @@ class Visit:
         root: The path of the console, such as `/console`.
         path: The page's own path below it.
         pages: What the navigation shows.
+        section: The name of the one there that this page belongs to.
         namespace: The one that is looked at; None where none was chosen.
         query: The parameters of the URL.
         form: The fields of a form that was sent; empty for a GET.
@@ -61,6 +62,7 @@ class Visit:
     root: str
     path: str
     pages: tuple[Page, ...]
+    section: str
     namespace: Path | None
     query: Mapping[str, str]
     form: Mapping[str, str]
@@ -186,7 +188,7 @@ class Page:
         feeds: What a live page follows, by path.
         needs_namespace: Whether one has to be chosen; then `Visit.space` is there.
         for_owner: Whether only who may administer the whole store gets it.
-        in_navigation: Whether the navigation shows it.
+        within: The page of the navigation that it belongs to, where it is none itself.
     """
 
     name: str
@@ -197,4 +199,4 @@ class Page:
     feeds: Mapping[str, Callable[[Visit], Feed]] = field(default_factory=dict)
     needs_namespace: bool = True
     for_owner: bool = False
-    in_navigation: bool = True
+    within: str = ""

@@ -53,8 +53,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from zero_mem.console.pages import overview
+from zero_mem.console.pages import live, overview, record, records
 from zero_mem.console.visit import Page
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE,)
+PAGES: Final[tuple[Page, ...]] = (overview.PAGE, records.PAGE, record.PAGE, live.PAGE)
 """All pages, in the order of the navigation."""
