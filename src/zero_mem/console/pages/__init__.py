@@ -53,8 +53,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from zero_mem.console.pages import live, overview, record, records
+from zero_mem.console.pages import (
+    backup,
+    conversations,
+    costs,
+    expiry,
+    keys,
+    live,
+    overview,
+    record,
+    records,
+)
 from zero_mem.console.visit import Page
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE, records.PAGE, record.PAGE, live.PAGE)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    records.PAGE,
+    record.PAGE,
+    live.PAGE,
+    conversations.PAGE,
+    costs.PAGE,
+    expiry.PAGE,
+    keys.PAGE,
+    backup.PAGE,
+)
 """All pages, in the order of the navigation."""

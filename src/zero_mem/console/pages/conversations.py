@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from zero_mem.console.charts import Stack, stack
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.conversation.listing import Conversation, conversations, detailed
 from zero_mem.conversation.timeline import SentPrompt, Timeline, timeline
@@ -20,30 +21,13 @@ AT_ONCE: Final = 40
 """Conversations of one page."""
 PROMPTS: Final = 20
 """Prompts of one page."""
-_WIDTH: Final = 1000.0
 _MOST: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """A column of the ledger as a piece of a bar `_WIDTH` wide."""
-
-    column: str
-    tokens: int
-    left: float
-    width: float
-
-
-def segments(tokens: CallTokens) -> list[Segment]:
-    """Give the columns that hold anything, side by side."""
-    total, left, found = max(1, tokens.prompt), 0.0, list[Segment]()
-    for column in PROMPT_COLUMNS:
-        count = getattr(tokens, column)
-        if count:
-            width = _WIDTH * count / total
-            found.append(Segment(column=column, tokens=count, left=left, width=width))
-            left += width
-    return found
+def columns(tokens: CallTokens) -> Stack:
+    """Give a prompt's columns side by side, those that hold nothing left out."""
+    found = ((name, getattr(tokens, name)) for name in PROMPT_COLUMNS)
+    return stack([(name, count) for name, count in found if count])
 
 
 def with_proxys(memory: Memory, listed: Iterable[Conversation]) -> list[Conversation]:
@@ -90,7 +74,7 @@ def _list(visit: Visit) -> Reply:
         rows=shown,
         total=len(rows),
         following=start + AT_ONCE if len(rows) > start + AT_ONCE else None,
-        segments=segments,
+        stacked=columns,
         columns=PROMPT_COLUMNS,
     )
 
@@ -141,7 +125,7 @@ def _show(visit: Visit) -> Reply:
         row=row,
         found=found,
         shown=window(found, _count(visit, "start")) if found else None,
-        segments=segments,
+        stacked=columns,
         columns=PROMPT_COLUMNS,
     )
 

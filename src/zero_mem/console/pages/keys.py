@@ -19,7 +19,7 @@ from zero_mem.memory import Memory
 Standing: TypeAlias = Literal["valid", "expired", "revoked"]
 
 ROWS: Final = 3
-"""Grants that the form has fields for; further ones go into the third, one after another."""
+"""Most grants of a key that is made here; the command line takes any number."""
 LIFETIMES: Final = (1, 7, 30, 90, 365)
 _MOST_DAYS: Final = 36_500
 
