@@ -6,6 +6,11 @@ from datetime import timedelta
 from typing import Final
 
 from zero_mem import Blob, Json, Memory
+from zero_mem.ledger.columns import CacheState, CallTokens
+from zero_mem.ledger.entries import Account, LedgerEntry
+from zero_mem.ledger.reading import OF_ALL, key_of
+from zero_mem.ledger.sides import Side
+from zero_mem.ledger.stored import written
 
 HOSTILE: Final = (
     "<script>document.title='run'</script>"
@@ -75,4 +80,24 @@ def filled(memory: Memory) -> Memory:
     space.save(HOSTILE, memory_id="hostile", kind=NAME[:60], key=NAME, tags=[NAME], speaker=NAME)
     memory.namespace("acme", NAME, actor=NAME).save("of a hostile namespace", kind="note")
     memory.namespace("acme", "bob").save("Bob's only memory.", kind="note")
+    _enter_calls(memory)
     return memory
+
+
+def _enter_calls(memory: Memory) -> None:
+    """Enter a ledger as a proxy keeps it."""
+    side = CallTokens(system=900, tool_definitions=1400, conversation=5200, tool_control=2100)
+    paid = Side(
+        tokens=side + CallTokens(tool_results=6100, our_definitions=260, memory_receipts=340),
+        state=CacheState(read=11_000, write=4000, fresh=1300),
+    )
+    without = Side(
+        tokens=side + CallTokens(tool_results=39_500),
+        state=CacheState(read=33_000, write=14_000, fresh=2100),
+    )
+    account = Account(calls=12, requests=13, counted=16_300, paid=paid, without=without)
+    entry = LedgerEntry(
+        conversation="refund-57", account=account, model="claude-sonnet-4-5", last=1_790_000_000.0
+    )
+    key = key_of("refund-57", "process", entry.last)
+    memory.namespace("acme", "alice").decide(OF_ALL, key, written(entry))
