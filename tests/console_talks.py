@@ -30,9 +30,7 @@ def talked(memory: Memory, clock: FakeClock, hostile: str = "") -> None:
     space.save("waits for the parcel", kind="task_state", task="refund-57", memory_id="state")
     space.save("a voucher of 5 €", kind="voucher", expires_in=timedelta(days=6), memory_id="v5")
     space.save("an old draft", form="working", kind="draft", memory_id="draft")
-    space.save(
-        "57 is on hold", kind="note", memory_id="hold", invalidated_by=["order.cancelled"]
-    )
+    space.save("57 is on hold", kind="note", memory_id="hold", invalidated_by=["order.cancelled"])
     space.save("a code", kind="code", expires_in=timedelta(seconds=1), memory_id="code")
     clock.advance(2)
     memory.expire()

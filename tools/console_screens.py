@@ -107,7 +107,12 @@ def log_in(page: Page, url: str, credential: str) -> None:
 
 
 def shoot(
-    browser: Browser, url: str, folder: Path, names: list[str], credential: str = ""
+    browser: Browser,
+    url: str,
+    folder: Path,
+    names: list[str],
+    clock: FakeClock,
+    credential: str = "",
 ) -> None:
     """Make the pictures."""
     for look in looks():
@@ -120,6 +125,7 @@ def shoot(
         if credential and names:
             log_in(page, url, credential)
         for name in names:
+            clock.advance(1)
             page.goto(f"{url}/console{(ADDRESSES | WITH_KEY)[name]}", wait_until="load")
             if name in PRESSED:
                 page.locator(PRESSED[name]).first.click()
@@ -146,9 +152,9 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         settings = Settings(backup_folder=f"{backups}/store", backup_every=0.0)
         with server.serving(memory, settings, parts=[Console]) as url:
-            shoot(browser, url, folder, [name for name in names if name in ADDRESSES])
+            shoot(browser, url, folder, [name for name in names if name in ADDRESSES], clock)
             credential = keyed(memory)
-            shoot(browser, url, folder, [n for n in names if n in WITH_KEY], credential)
+            shoot(browser, url, folder, [n for n in names if n in WITH_KEY], clock, credential)
         browser.close()
 
 

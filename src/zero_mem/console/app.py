@@ -248,7 +248,7 @@ class Console:
             raise
         visit = replace(visit, memory=memory)
         shown = (page for page in PAGES if not page.within)
-        return replace(visit, pages=tuple(p for p in shown if visit.owns_store or not p.for_owner))
+        return replace(visit, pages=tuple(page for page in shown if _is_offered(visit, page)))
 
     def _to_login(self, visit: Visit, request: Request) -> Response:
         following = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -265,6 +265,13 @@ class Console:
         reply = visit.render("refused.html", status=row.status, **values)
         headers = getattr(error, "headers", {})
         return _response(replace(reply, headers={**reply.headers, **headers}))
+
+
+def _is_offered(visit: Visit, page: Page) -> bool:
+    """Tell whether the navigation shows a page to a visitor."""
+    if page.for_owner:
+        return visit.owns_store
+    return visit.administers or not page.for_admins
 
 
 def _shown(visit: Visit, page: Page, show: Show) -> Reply:

@@ -99,6 +99,12 @@ class Visit:
             grant.right == "admin" and grant.pattern == (BELOW,) for grant in grants
         )
 
+    @property
+    def administers(self) -> bool:
+        """Whether the visitor may administer some namespace, and so make keys for it."""
+        grants = self.who.grants
+        return grants is None or any(grant.right == "admin" for grant in grants)
+
     def check_owner(self) -> None:
         """Refuse who may not administer the store.
 
@@ -188,6 +194,7 @@ class Page:
         feeds: What a live page follows, by path.
         needs_namespace: Whether one has to be chosen; then `Visit.space` is there.
         for_owner: Whether only who may administer the whole store gets it.
+        for_admins: Whether the navigation shows it only to who administers some namespace.
         within: The page of the navigation that it belongs to, where it is none itself.
     """
 
@@ -199,4 +206,5 @@ class Page:
     feeds: Mapping[str, Callable[[Visit], Feed]] = field(default_factory=dict)
     needs_namespace: bool = True
     for_owner: bool = False
+    for_admins: bool = False
     within: str = ""

@@ -25,6 +25,7 @@ LOG: Final = logging.getLogger("zero_mem.console.backup")
 PATIENCE: Final = 5.0
 """Seconds that a visitor waits for a backup; a larger one goes on without them."""
 
+_FAILURES: Final = 10
 _RESTORED: Final = "sqlite:///restored.db"
 
 
@@ -82,7 +83,7 @@ def _page(visit: Visit, *, checked: str = "", found: Verification | None = None)
         checked=checked,
         found=found,
         command=restoring(rows[0].path) if rows else "",
-        failures=list(backups.failures)[::-1] if backups else [],
+        failures=list(backups.failures)[: -_FAILURES - 1 : -1] if backups else [],
         health=memory.health(),
         stats=memory.stats(),
         diagnosis=examine(memory) if visit.query.get("examine") else None,
@@ -112,7 +113,9 @@ async def _make(visit: Visit) -> Reply:
         _UNDER_WAY.add(making)
         making.add_done_callback(_UNDER_WAY.discard)
         return visit.go("/backup", notice="backup-under-way")
-    return visit.go("/backup", notice="backed-up" if making.result() else "backup-failed")
+    if making.result() is None:
+        return visit.go("/backup", failed=1)
+    return visit.go("/backup", notice="backed-up")
 
 
 _UNDER_WAY: Final[set[asyncio.Task[BackupReport | None]]] = set()

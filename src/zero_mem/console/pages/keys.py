@@ -142,4 +142,5 @@ PAGE = Page(
     gets={"/keys": _show, "/keys/revoke": _ask},
     posts={"/keys": _create, "/keys/revoke": _revoke},
     needs_namespace=False,
+    for_admins=True,
 )
