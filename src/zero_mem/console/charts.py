@@ -29,14 +29,14 @@ class Bars:
 
     Attributes:
         peak: The greatest value; `total` is their sum.
-        labels: Texts under the line, each with where it stands.
+        labels: Texts under the line, as far apart as they fill it.
         rows: Each value with its label, for the table beside the chart.
     """
 
     width: int
     height: int
     bars: tuple[Bar, ...]
-    labels: tuple[tuple[float, str], ...]
+    labels: tuple[str, ...]
     rows: tuple[tuple[str, int], ...]
     peak: int
     total: int
@@ -58,7 +58,7 @@ def bars(values: Sequence[int], labels: Sequence[str], hints: Sequence[str]) -> 
         width=WIDTH,
         height=HEIGHT,
         bars=tuple(bar for bar in drawn if bar.height),
-        labels=tuple((round(at * step, 1), labels[at]) for at in range(0, len(labels), _EVERY)),
+        labels=tuple(labels[::_EVERY]),
         rows=tuple(zip(labels, values, strict=True)),
         peak=peak,
         total=sum(values),

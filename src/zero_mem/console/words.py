@@ -71,9 +71,8 @@ class Words:
 
     def number(self, value: float) -> str:
         """Write a number with its thousands apart, and at most two decimals."""
-        if isinstance(value, int):
-            return f"{value:,}"
-        return f"{value:,.2f}".rstrip("0").rstrip(".")
+        text = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}".rstrip("0").rstrip(".")
+        return text.replace("-", "−")
 
     def share(self, value: float) -> str:
         """Write a share of 1 as a percentage."""

@@ -63,7 +63,7 @@ def _show(visit: Visit) -> Reply:
     return visit.render(
         "overview.html",
         counted=counted,
-        bytes=memory.stats().bytes if visit.owns_store and visit.namespace is None else 0,
+        bytes=memory.storage.size() if visit.namespace is None else 0,
         kinds=counted.kinds.most_common(_SHOWN_KINDS),
         kinds_cut=counted.looked_at >= KINDS,
         chart=_chart(visit, counted.minutes, now),
