@@ -57,7 +57,8 @@ class Watch:
         page.on("request", self._request)
 
     def _console(self, message: ConsoleMessage) -> None:
-        self.said.append(f"{message.type}: {message.text} {message.location}")
+        if message.type != "verbose":  # hints about passwords, said whenever the browser likes
+            self.said.append(f"{message.type}: {message.text} {message.location}")
 
     def _request(self, request: Request) -> None:
         if not request.url.startswith(self.url):

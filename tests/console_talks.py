@@ -10,7 +10,19 @@ from conversations import BODY, request, response, results, turn, user
 from zero_mem import Memory, MemoryController, ZeroMemRuntime
 from zero_mem.testing.fakes import FakeClock
 
-SPACE: Final = ("acme", "alice")
+SPACE: Final = ("acme", "desk")
+_HERE: Final = "ns=acme%2Fdesk"
+ADDRESSES: Final = {
+    "conversations": f"/conversations?{_HERE}",
+    "conversation-built": f"/conversation?{_HERE}&name=trip-to-bern",
+    "conversation-prepared": f"/conversation?{_HERE}&name=order-57",
+    "conversation-observed": "/conversation?ns=acme%2Falice&name=refund-57",
+    "costs": f"/costs?{_HERE}",
+    "expiry": f"/expiry?{_HERE}&days=90",
+    "keys": "/keys",
+    "backup": "/backup?examine=1",
+}
+"""Where these are looked at, below the console."""
 RULE: Final = "Prefers quiet hotels near the station, with a desk. " * 6 + "Loyalty number: ZX-4417"
 
 
@@ -23,6 +35,8 @@ def talked(memory: Memory, clock: FakeClock, hostile: str = "") -> None:
         hostile: A text that a tool gives, and that names a tool.
     """
     space = memory.namespace(*SPACE, actor="agent")
+    for number in range(59, 62):
+        space.save(f"order {number} is late, a parcel was lost", kind="order", key=str(number))
     space.save(RULE, form="procedural", kind="travel_rule", memory_id="rule")
     _recorded(memory, clock)
     _prepared(memory, clock, hostile)

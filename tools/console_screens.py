@@ -19,6 +19,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from console_store import HOSTILE, NAME, filled
+from console_talks import ADDRESSES as MORE
 from console_talks import talked
 from playwright.sync_api import Browser, Page, sync_playwright
 from serving import loopback
@@ -44,14 +45,8 @@ ADDRESSES: Final = {
     "diff": f"/record/diff?{HERE}&id=refund&a=1&b=3",
     "confirm-purge": f"/record/confirm?{HERE}&id=refund&do=purge",
     "live": f"/live?{HERE}",
-    "conversations": f"/conversations?{HERE}",
-    "conversation-built": f"/conversation?{HERE}&name=trip-to-bern",
-    "conversation-prepared": f"/conversation?{HERE}&name=order-57",
-    "costs": f"/costs?{HERE}",
-    "expiry": f"/expiry?{HERE}",
-    "keys": "/keys",
-    "backup": "/backup?examine=1",
-    "costs-confirm": f"/costs?{HERE}",
+    **MORE,
+    "costs-confirm": MORE["costs"],
     "backup-made": "/backup",
     "login": "/login",
     "refused": f"/record?{HERE}&id=nothing",
