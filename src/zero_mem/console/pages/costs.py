@@ -100,4 +100,4 @@ def _apply(visit: Visit) -> Reply:
     return visit.render("costs_applied.html", outcomes=apply(visit.space, changes))
 
 
-PAGE = Page(name="costs", path="/costs", gets={"/costs": _show}, posts={"/costs": _apply})
+PAGE = Page(name="costs", path="/costs", gets={"/costs": _show}, posts={"/costs/apply": _apply})

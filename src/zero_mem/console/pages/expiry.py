@@ -150,4 +150,4 @@ def _sweep(visit: Visit) -> Reply:
     return visit.go("/expiry", notice="swept" if count else "swept-nothing")
 
 
-PAGE = Page(name="expiry", path="/expiry", gets={"/expiry": _show}, posts={"/expiry": _sweep})
+PAGE = Page(name="expiry", path="/expiry", gets={"/expiry": _show}, posts={"/expiry/sweep": _sweep})

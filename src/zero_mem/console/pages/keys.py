@@ -140,7 +140,7 @@ PAGE = Page(
     name="keys",
     path="/keys",
     gets={"/keys": _show, "/keys/revoke": _ask},
-    posts={"/keys": _create, "/keys/revoke": _revoke},
+    posts={"/keys/new": _create, "/keys/revoke": _revoke},
     needs_namespace=False,
     for_admins=True,
 )
