@@ -57,8 +57,7 @@ class Watch:
         page.on("request", self._request)
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type != "verbose":  # hints about passwords, said whenever the browser likes
-            self.said.append(f"{message.type}: {message.text} {message.location}")
+        self.said.append(f"{message.type}: {message.text} {message.location}")
 
     def _request(self, request: Request) -> None:
         if not request.url.startswith(self.url):
@@ -66,7 +65,8 @@ class Watch:
 
     def check(self) -> None:
         """Fail if a page said anything, or asked another host."""
-        assert (self.said, self.asked) == ([], [])
+        assert self.said == [], self.said
+        assert self.asked == [], self.asked
 
 
 def faults(page: Page) -> list[str]:
@@ -79,7 +79,7 @@ _FAULTS: Final = """() => {
   const faults = [];
   const say = (what, element) => faults.push(what + ': ' + element.outerHTML.slice(0, 160));
   const root = document.documentElement;
-  if (root.scrollWidth > root.clientWidth) faults.push('wider than the window: ' + root.scrollWidth);
+  if (root.scrollWidth > root.clientWidth) faults.push('too wide: ' + root.scrollWidth);
   for (const [name, count] of [['h1', 1], ['main', 1], ['header', 1]]) {
     if (document.querySelectorAll(name).length !== count) faults.push('not one ' + name);
   }
@@ -96,8 +96,10 @@ _FAULTS: Final = """() => {
   }
   const named = (e) => e.getAttribute('aria-label') || e.getAttribute('aria-labelledby')
     || (e.labels && e.labels.length && e.labels[0].textContent.trim()) || e.textContent.trim();
-  for (const field of document.querySelectorAll('input:not([type=hidden]), select, textarea')) {
-    if (!(field.labels && field.labels.length) && !field.getAttribute('aria-label')) say('no label', field);
+  const fields = 'input:not([type=hidden], [hidden]), select, textarea';
+  for (const field of document.querySelectorAll(fields)) {
+    const labels = field.labels ? field.labels.length : 0;
+    if (!labels && !field.getAttribute('aria-label')) say('no label', field);
   }
   for (const control of document.querySelectorAll('a, button, summary')) {
     if (!named(control)) say('no name', control);
@@ -124,7 +126,8 @@ _FAULTS: Final = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || element.closest('svg, template, option')) continue;
+    if (!walker.currentNode.textContent.trim()) continue;
+    if (element.closest('svg, template, option')) continue;
     const style = getComputedStyle(element);
     if (!element.getClientRects().length || style.visibility === 'hidden') continue;
     const below = ground(element);

@@ -64,7 +64,7 @@ class Visitor:
     def __exit__(self, *_: object) -> None:
         self.http.close()
 
-    def get(self, path: str, status: int = 200, **query: Any) -> Parsed:
+    def get(self, path: str, status: int = 200, /, **query: Any) -> Parsed:
         """Open a page."""
         answer = self.http.get(f"/console{path}", params=query or None, follow_redirects=True)
         assert answer.status_code == status, answer.text

@@ -261,6 +261,20 @@ def test_other_methods_types_and_sizes_are_refused(visitor: Visitor) -> None:
     assert visitor.raw("POST", "/no-such-page", data={"a": "b"}, headers=own).status_code == 403
 
 
+@pytest.mark.req("console:pages", "console:auth")
+def test_what_goes_wrong_is_told_in_the_frame_of_who_may_see_it(
+    visitor: Visitor, local: Memory
+) -> None:
+    wrong = visitor.get("/record", 404, ns="acme/alice", id="nothing")
+    assert "There is nothing here" in wrong.text
+    assert any("/console/records" in link for link in wrong.links)
+    assert "/console/" in visitor.get("/no-such-page", 404).links
+    credential(local, "read:acme/**")
+    foreign = visitor.raw("GET", "/record?id=nothing", headers={"Host": "evil.example"})
+    assert foreign.status_code in (303, 421)
+    assert "acme" not in foreign.text
+
+
 @pytest.mark.req("console:safe")
 def test_characters_that_hide_are_written_out() -> None:
     assert visible("a\x00b\u202ec\ud800\n\td") == "a⟨U+0000⟩b⟨U+202E⟩c⟨U+D800⟩\n\td"

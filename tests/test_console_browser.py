@@ -122,6 +122,28 @@ def test_every_page_can_be_used_by_anyone_and_runs_nothing_of_what_it_shows(
 
 
 @pytest.mark.req("console:access")
+def test_the_checks_of_a_page_find_what_they_look_for(browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 360, "height": 600})
+    page.set_content(
+        "<header></header><main><h1>a</h1><h3>b</h3><p style='color:#888'>pale</p>"
+        "<div style='width:900px'>wide</div><input><button></button><i id=x></i><i id=x></i>"
+        "<table><tr><th>c</th></tr></table></main>"
+    )
+    found = {fault.partition(":")[0] for fault in faults(page)}
+    page.close()
+    assert found == {
+        "too wide",
+        "heading skips a level",
+        "contrast 3.54",
+        "no label",
+        "no name",
+        "id twice",
+        "no caption",
+        "no scope",
+    }
+
+
+@pytest.mark.req("console:access")
 def test_everything_is_reached_by_keyboard(page: Page, url: str, local: Memory) -> None:
     page.goto(f"{url}/?{HERE}")
     keys = page.keyboard

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -18,7 +18,7 @@ from zero_mem.api.problems import Refusal, problem_of
 from zero_mem.console.files import static_files
 from zero_mem.console.pages import PAGES
 from zero_mem.console.rendering import rendered
-from zero_mem.console.sessions import ANYONE, LONGEST, Attempts, Sessions
+from zero_mem.console.sessions import LONGEST, Attempts, Sessions
 from zero_mem.console.visit import Feed, Page, Reply, Show, Task, Visit
 from zero_mem.console.words import LANGUAGES, preferred, words_in
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
@@ -34,7 +34,6 @@ SECURITY: Final = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     # A form's origin is only told where some referrer may be.
     "Referrer-Policy": "same-origin",
@@ -49,6 +48,8 @@ _LARGEST_FORM: Final = 2_097_152
 _MOST_FIELDS: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"
 _LONGEST_POSITION: Final = 19
+_OURS: Final = 500
+"""From this status on it is the server that fails, so that nothing more is asked of the store."""
 
 
 class Console:
@@ -83,7 +84,7 @@ class Console:
         try:
             response = await self._answer(request, path)
         except ZeroMemError as error:
-            response = self._refused(request, path, error)
+            response = await self._refused(request, path, error)
         except ClientDisconnect:
             return
         for name, value in (SECURITY | {"Cache-Control": "no-store"}).items():
@@ -123,9 +124,14 @@ class Console:
         visit = replace(visit, section=page.within or page.name)
         return _response(await self._host.run(lambda: _shown(visit, page, show)))
 
-    async def _follow(self, request: Request, visit: Visit, page: Page, begin: object) -> Response:
-        assert callable(begin)
-        feed: Feed = begin(visit)
+    async def _follow(
+        self, request: Request, visit: Visit, page: Page, begin: Callable[[Visit], Feed]
+    ) -> Response:
+        if request.method == "HEAD":
+            raise Refusal("wrong-method", "a feed has no end to tell", {"Allow": "GET"})
+        if page.for_owner:
+            visit.check_owner()
+        feed = begin(visit)
         text = request.headers.get("last-event-id", str(feed.after))
         if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION):
             raise InvalidInput("a position in the journal is a whole number from 0")
@@ -248,23 +254,38 @@ class Console:
             raise
         visit = replace(visit, memory=memory)
         shown = (page for page in PAGES if not page.within)
-        return replace(visit, pages=tuple(page for page in shown if _is_offered(visit, page)))
+        pages = tuple(page for page in shown if _is_offered(visit, page))
+        visit = replace(visit, pages=pages)
+        # What goes wrong from here on is told in the page's frame.
+        request.state.visit = visit if visit.path in self._gets else replace(visit, path="/")
+        return visit
 
     def _to_login(self, visit: Visit, request: Request) -> Response:
         following = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        ended = "ended" if visit.who is not ANYONE else ""
-        # A link that brings somebody here may have come from anywhere; the cookie is strict.
         where = f"{visit.root}/login?next={quote(following, safe='')}"
-        return RedirectResponse(f"{where}&notice={ended}" if ended else where, 303)
+        if _SESSION not in request.cookies:
+            return RedirectResponse(where, 303)
+        response = RedirectResponse(f"{where}&notice=ended", 303)
+        response.delete_cookie(_SESSION, path=visit.root)
+        return response
 
-    def _refused(self, request: Request, path: str, error: ZeroMemError) -> Response:
+    async def _refused(self, request: Request, path: str, error: ZeroMemError) -> Response:
+        """Say what was wrong, within the page's frame where the visitor may see that."""
         row = problem_of(error)
-        visit = self._visit(request, path if path in self._gets else "/", lenient=True)
         LOG.info("refused: %s", row.name)
         values = {"problem": row.name, "detail": str(error)}
-        reply = visit.render("refused.html", status=row.status, **values)
         headers = getattr(error, "headers", {})
-        return _response(replace(reply, headers={**reply.headers, **headers}))
+
+        def reply(visit: Visit) -> Reply:
+            made = visit.render("refused.html", status=row.status, **values)
+            return replace(made, headers={**made.headers, **headers})
+
+        opened: Visit | None = getattr(request.state, "visit", None)
+        if opened is not None and row.status < _OURS:
+            with suppress(ZeroMemError):
+                return _response(await self._host.run(lambda: reply(opened)))
+        bare = self._visit(request, path if path in self._gets else "/", lenient=True)
+        return _response(reply(bare))
 
 
 def _is_offered(visit: Visit, page: Page) -> bool:

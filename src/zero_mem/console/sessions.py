@@ -9,7 +9,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
@@ -37,8 +37,8 @@ class Who:
         grants: What it grants; None is everything.
     """
 
-    session: str = ""
-    credential: str | None = None
+    session: str = field(default="", repr=False)
+    credential: str | None = field(default=None, repr=False)
     name: str = ""
     grants: tuple[Grant, ...] | None = None
 

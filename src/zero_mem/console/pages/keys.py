@@ -49,7 +49,8 @@ def listed(memory: Memory) -> list[KeyRow]:
         NotAllowed: The visitor's key gives admin over nothing.
     """
     now, keys = memory.now(), memory.keyring.every()
-    names = {key.key_id: key.name for key in keys}
+    came = [memory.key] if memory.key else []
+    names = {key.key_id: key.name for key in (*came, *keys)}
     own = memory.key.key_id if memory.key else None
     rows = [
         KeyRow(
@@ -140,7 +141,7 @@ PAGE = Page(
     name="keys",
     path="/keys",
     gets={"/keys": _show, "/keys/revoke": _ask},
-    posts={"/keys/new": _create, "/keys/revoke": _revoke},
+    posts={"/keys/new": _create, "/keys/end": _revoke},
     needs_namespace=False,
     for_admins=True,
 )

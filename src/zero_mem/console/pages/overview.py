@@ -24,8 +24,8 @@ MINUTES: Final = 60
 KINDS: Final = 5000
 """Most records that are looked at to count kinds."""
 _SHOWN_KINDS: Final = 20
-LEDGERS: Final = 1000
-"""Most namespaces whose ledgers are added up."""
+CALLS: Final = 50_000
+"""Most entries of ledgers that are added up."""
 
 
 @dataclass(slots=True)
@@ -72,6 +72,7 @@ def _show(visit: Visit) -> Reply:
         sweeper=list(visit.host.sweeper.reports) if visit.owns_store else None,
         process=_process(visit.host.memory.snapshot()) if visit.owns_store else None,
         ledger=ledger,
+        most_calls=CALLS,
         stack=_columns(visit, ledger),
         columns=PROMPT_COLUMNS,
     )
@@ -141,8 +142,9 @@ def _swept(visit: Visit) -> datetime | None:
 
 def _ledger(visit: Visit, paths: Iterable[Path]) -> Overview | None:
     """Sum the ledgers up; None where there is none."""
-    spaces = (visit.memory.namespace(*path) for path in islice(paths, LEDGERS))
-    found = summed_up(entry for space in spaces for entry in entries(space))
+    spaces = (visit.memory.namespace(*path) for path in paths)
+    entered = (entry for space in spaces for entry in entries(space))
+    found = summed_up(islice(entered, CALLS))
     return found if found.total.calls else None
 
 
