@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import random
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 
+import hostile
 import httpx2 as httpx
 import pytest
 from console_store import HOSTILE, NAME, filled
@@ -17,10 +20,12 @@ from zero_mem import Blob, InvalidInput, Json, Memory
 from zero_mem.access import Grant
 from zero_mem.console.app import Console
 from zero_mem.console.differing import MOST_LINES, Line, lines_between
-from zero_mem.console.filtering import where_of
+from zero_mem.console.filtering import FIELDS, where_of
+from zero_mem.console.pages import PAGES
 from zero_mem.console.pages.record import SHOWN
 from zero_mem.console.rates import MINUTE, edges_until, per_minute
 from zero_mem.console.showing import visible
+from zero_mem.operations.requests import name_of
 from zero_mem.server.settings import Settings
 from zero_mem.space import Namespace
 from zero_mem.testing import FakeClock
@@ -521,6 +526,81 @@ def test_hostile_texts_stay_text_on_every_page(visitor: Visitor) -> None:
     place = json.dumps(["acme", NAME])
     listed = visitor.get("/records", ns=place)
     assert "of a hostile namespace" in listed.text
+
+
+@pytest.mark.req("console:safe")
+@pytest.mark.parametrize("seed", range(12))
+def test_no_text_of_others_changes_what_a_page_is_made_of(
+    visitor: Visitor, local: Memory, seed: int
+) -> None:
+    chance = random.Random(seed)
+
+    def write(place: str, say: Callable[[str], str]) -> None:
+        """Save a record with texts in every place."""
+        name = name_of(say("name")) or "name"
+        space = local.namespace("made", place, actor=name)
+        space.save(
+            f"x{say('body')}",
+            memory_id="m",
+            kind=name[:60],
+            key=name,
+            tags=[name],
+            task=name,
+            session=name,
+            speaker=name,
+            metadata={say("field"): {"value": say("value")}},
+        )
+        space.update("m", content=f"y{say('other')}")
+        space.archive("m")
+
+    def shapes(place: str) -> list[list[tuple[str, tuple[str, ...]]]]:
+        """Give what the pages that show it are made of."""
+        pages = [
+            visitor.get("/", ns=place),
+            visitor.get("/records", ns=place, state="any"),
+            visitor.get("/record", ns=place, id="m"),
+            visitor.get("/record/confirm", ns=place, id="m", do="purge"),
+            visitor.get("/live", ns=place),
+        ]
+        return [[(tag, tuple(sorted(given))) for tag, given in page.tags] for page in pages]
+
+    write("plain", str)
+    write("hostile", lambda _: hostile.text(chance))
+    assert shapes("made/hostile") == shapes("made/plain")
+
+
+@pytest.mark.req("console:safe", "server:bad-input")
+@pytest.mark.parametrize("seed", range(8))
+def test_no_query_breaks_a_page(visitor: Visitor, seed: int) -> None:
+    chance = random.Random(seed)
+    paths = [path for page in PAGES for path in page.gets]
+    values = ["", "1", "0", "-1", "x", "refund", "hostile", "any", "p1", "99999999999", "[1]", "{}"]
+    names = [*FIELDS, "q", "id", "version", "a", "b", "do", "cursor", "start", "order", "as_of"]
+    names += ["explain", "budget", "conversation", "notice", "after", "next", "self", "path"]
+    for path in paths:
+        for _ in range(4):
+            query = {
+                name: chance.choice((chance.choice(values), hostile.text(chance)))
+                for name in chance.sample(names, 5)
+            }
+            query |= {"ns": chance.choice((HERE, HERE, "acme/bob", hostile.text(chance)))}
+            query |= {"id": chance.choice(("refund", "gone", "scan", "x"))}
+            written = urlencode(query, errors="surrogatepass")
+            answer = visitor.raw("GET", f"{path}?{written}")
+            assert answer.status_code in (200, 303, 400, 404, 409), written
+            assert "content-security-policy" in answer.headers
+
+
+@pytest.mark.req("console:pages", "pkg:errors")
+def test_a_store_that_fails_is_said_without_asking_it_again(
+    visitor: Visitor, local: Memory
+) -> None:
+    local.storage.close()
+    for path in ("/", f"/records?ns={HERE}", f"/record?ns={HERE}&id=refund"):
+        answer = visitor.raw("GET", path)
+        assert answer.status_code == 503
+        assert "can't be used now" in Parsed(answer.text).text
+        assert answer.headers["cache-control"] == "no-store"
 
 
 @pytest.mark.req("console:safe")

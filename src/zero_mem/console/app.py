@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -15,12 +15,12 @@ from starlette.types import Receive, Scope, Send
 
 from zero_mem.api.arguments import namespace_path
 from zero_mem.api.problems import Refusal, problem_of
-from zero_mem.console.files import static_files
+from zero_mem.console import protocol
 from zero_mem.console.pages import PAGES
 from zero_mem.console.rendering import rendered
-from zero_mem.console.sessions import LONGEST, Attempts, Sessions
+from zero_mem.console.sessions import Attempts, Sessions
 from zero_mem.console.visit import Feed, Page, Reply, Show, Task, Visit
-from zero_mem.console.words import LANGUAGES, preferred, words_in
+from zero_mem.console.words import words_in
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
 from zero_mem.operations.requests import check_path
 from zero_mem.server import body
@@ -29,25 +29,8 @@ from zero_mem.server.host import Host
 LOG: Final = logging.getLogger("zero_mem.console")
 
 PREFIX: Final = "/console"
-SECURITY: Final = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # A form's origin is only told where some referrer may be.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-}
-_SESSION: Final = "zero-mem-console"
-_LANGUAGE: Final = "zero-mem-language"
-_SCHEME: Final = "zero-mem-scheme"
-_SCHEMES: Final = ("", "light", "dark")
-_YEAR: Final = 365 * 86_400
 _LARGEST_FORM: Final = 2_097_152
-_MOST_FIELDS: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"
-_LONGEST_POSITION: Final = 19
 _OURS: Final = 500
 """From this status on it is the server that fails, so that nothing more is asked of the store."""
 
@@ -87,15 +70,15 @@ class Console:
             response = await self._refused(request, path, error)
         except ClientDisconnect:
             return
-        for name, value in (SECURITY | {"Cache-Control": "no-store"}).items():
+        for name, value in (protocol.SECURITY | {"Cache-Control": "no-store"}).items():
             response.headers.setdefault(name, value)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request, path: str) -> Response:
         if path == "":
-            return RedirectResponse(f"{_root(request)}/", 308)
+            return RedirectResponse(f"{protocol.root(request)}/", 308)
         if path.startswith("/static/"):
-            return _static(request, path.removeprefix("/static/"))
+            return protocol.static(request, path.removeprefix("/static/"))
         if request.method in ("GET", "HEAD"):
             return await self._get(request, path)
         if request.method == "POST":
@@ -132,13 +115,11 @@ class Console:
         if page.for_owner:
             visit.check_owner()
         feed = begin(visit)
-        text = request.headers.get("last-event-id", str(feed.after))
-        if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION):
-            raise InvalidInput("a position in the journal is a whole number from 0")
+        after = protocol.position_of(request, feed.after)
         events = await self._host.follow(
-            visit.memory, visit.who.credential, visit.space.path, int(text)
+            visit.memory, visit.who.credential, visit.space.path, after
         )
-        return StreamingResponse(_rewritten(events, feed), media_type="text/event-stream")
+        return StreamingResponse(protocol.rewritten(events, feed), media_type="text/event-stream")
 
     # Forms
 
@@ -150,11 +131,11 @@ class Console:
         if path == "/login":
             return await self._log_in(request, visit)
         if path == "/preferences":
-            return _preferences(request, visit)
+            return protocol.keep_preferences(visit)
         if path == "/logout":
             self._sessions.end(visit.who)
             response = _response(visit.at(None).go("/login", notice="logged-out"))
-            response.delete_cookie(_SESSION, path=_root(request))
+            protocol.forget_session(request, response)
             return response
         visit = await self._opened(request, visit)
         if path in self._tasks:
@@ -175,7 +156,7 @@ class Console:
         Raises:
             NotAllowed: Another site's page sent it.
         """
-        if not _is_own(request):
+        if not protocol.is_own(request):
             raise NotAllowed("a page of another site sent this form")
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
             raise Refusal("wrong-type", f"the body's Content-Type is {_FORM}")
@@ -183,7 +164,7 @@ class Console:
         content = await body.whole(
             request, most=min(settings.max_body, _LARGEST_FORM), seconds=settings.body_timeout
         )
-        return _fields(content, "the form")
+        return protocol.fields_of(content, "the form")
 
     async def _log_in(self, request: Request, visit: Visit) -> Response:
         self._attempts.admit(request.client.host if request.client else "")
@@ -195,41 +176,29 @@ class Console:
             return _response(visit.render("login.html", refused=str(error), status=401))
         self._sessions.end(visit.who)
         who = self._sessions.begin(credential, key)
-        response = RedirectResponse(_own_place(visit, visit.form.get("next", "")), 303)
-        response.set_cookie(
-            _SESSION,
-            who.session,
-            path=_root(request),
-            httponly=True,
-            samesite="strict",
-            secure=request.url.scheme == "https",
-            max_age=round(LONGEST),
-        )
+        response = RedirectResponse(protocol.own_place(visit, visit.form.get("next", "")), 303)
+        protocol.name_session(request, response, who.session)
         return response
 
     # Who and where
 
     def _visit(self, request: Request, path: str, *, lenient: bool = False) -> Visit:
         """Make what is known of a request before its key was looked at."""
-        who = self._sessions.who(request.cookies.get(_SESSION, ""))
+        who = self._sessions.who(protocol.session_named(request))
         try:
-            query = _fields(request.scope["query_string"], "the query")
+            query = protocol.fields_of(request.scope["query_string"], "the query")
             namespace = check_path(namespace_path(query["ns"], "ns")) if query.get("ns") else None
         except InvalidInput:
             if not lenient:
                 raise
             query, namespace = {}, None
-        language = request.cookies.get(_LANGUAGE, "")
-        if language not in LANGUAGES:
-            language = preferred(request.headers.get("accept-language", ""))
-        scheme = request.cookies.get(_SCHEME, "")
         return Visit(
             host=self._host,
             memory=self._host.memory,
             who=who,
-            words=words_in(language),
-            scheme=scheme if scheme in _SCHEMES else "",
-            root=_root(request),
+            words=words_in(protocol.language_of(request)),
+            scheme=protocol.scheme_of(request),
+            root=protocol.root(request),
             path=path,
             pages=(),
             section="",
@@ -263,10 +232,10 @@ class Console:
     def _to_login(self, visit: Visit, request: Request) -> Response:
         following = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         where = f"{visit.root}/login?next={quote(following, safe='')}"
-        if _SESSION not in request.cookies:
+        if not protocol.session_named(request):
             return RedirectResponse(where, 303)
         response = RedirectResponse(f"{where}&notice=ended", 303)
-        response.delete_cookie(_SESSION, path=visit.root)
+        protocol.forget_session(request, response)
         return response
 
     async def _refused(self, request: Request, path: str, error: ZeroMemError) -> Response:
@@ -311,76 +280,5 @@ def _found(table: Mapping[str, tuple[Page, Show]], path: str) -> tuple[Page, Sho
     return table[path]
 
 
-def _root(request: Request) -> str:
-    return str(request.scope["root_path"])
-
-
 def _response(reply: Reply) -> Response:
     return Response(reply.body, reply.status, dict(reply.headers), media_type=reply.media_type)
-
-
-def _static(request: Request, name: str) -> Response:
-    file = static_files().get(name)
-    if file is None:
-        raise Refusal("no-such-path", "the console has no such file")
-    tag = f'"{file.version}"'
-    is_named = request.query_params.get("v") == file.version
-    headers = {
-        "ETag": tag,
-        "Cache-Control": f"public, max-age={_YEAR}, immutable" if is_named else "no-cache",
-    }
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    return Response(file.content, headers=headers, media_type=file.media_type)
-
-
-def _fields(content: bytes, what: str) -> dict[str, str]:
-    """Read URL-encoded fields; a name that comes again goes before."""
-    try:
-        text = content.decode("ascii")
-        pairs = parse_qsl(
-            text,
-            keep_blank_values=True,
-            max_num_fields=_MOST_FIELDS,
-            encoding="utf-8",
-            errors="strict",
-        )
-    except ValueError:
-        raise InvalidInput(f"{what} is not URL-encoded UTF-8 of some fields") from None
-    return dict(pairs)
-
-
-def _is_own(request: Request) -> bool:
-    """Tell whether a form comes from a page of this server, as far as the browser says."""
-    origin = request.headers.get("origin")
-    if origin is None:
-        return request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    return urlsplit(origin).netloc == request.headers.get("host", "")
-
-
-def _own_place(visit: Visit, wanted: str) -> str:
-    """Give where to go on, if it is a page of the console."""
-    is_own = wanted.startswith(f"{visit.root}/") and ".." not in unquote(wanted)
-    return wanted if is_own and wanted.isascii() and wanted.isprintable() else f"{visit.root}/"
-
-
-def _preferences(request: Request, visit: Visit) -> Response:
-    """Keep the language and the colours that were chosen in a cookie."""
-    response = RedirectResponse(_own_place(visit, visit.form.get("next", "")), 303)
-    for name, field, known in ((_LANGUAGE, "language", LANGUAGES), (_SCHEME, "scheme", _SCHEMES)):
-        chosen = visit.form.get(field)
-        if chosen is not None and chosen in known:
-            response.set_cookie(
-                name, chosen, path=visit.root, max_age=_YEAR, httponly=True, samesite="strict"
-            )
-    return response
-
-
-async def _rewritten(events: AsyncIterator[bytes], feed: Feed) -> AsyncIterator[bytes]:
-    """Give a feed's events with the data that the page shows."""
-    async for event in events:
-        head, found, rest = event.partition(b"\ndata: ")
-        if not found:
-            yield event
-            continue
-        yield head + found + feed.write(rest.removesuffix(b"\n\n")) + b"\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -26,9 +27,9 @@ def per_minute(at: Callable[[int], int], last: int, edges: Sequence[int]) -> lis
         One count for each two neighbours; an entry at an edge belongs to what follows it.
     """
     firsts: list[int] = []
-    low = 1
+    low, known = 1, cache(at)
     for edge in edges:
-        low = bisect_left(range(last + 1), edge, lo=low, hi=last + 1, key=at)
+        low = bisect_left(range(last + 1), edge, lo=low, hi=last + 1, key=known)
         firsts.append(low)
     return [after - before for before, after in pairwise(firsts)]
 

@@ -47,7 +47,8 @@ def rendered(visit: Visit, template: str, values: Mapping[str, Any]) -> str:
     """Render a template for a visit.
 
     Beside the page's values it has `visit`, `t` (a word), `number`, `size`, `share`, `date`,
-    `time` (a moment as an element), `link`, `here` and `static`.
+    `time` (a moment as an element), `link`, `here` and `static`, and the filters `place` (a
+    namespace as it stands in an address), `excerpt` and `pretty` (JSON).
     """
     words = visit.words
     helps = {

@@ -18,7 +18,8 @@ To add a page `NAME`:
    are the store as the visitor's key opens it, so rights hold without being asked; ask
    `visit.may("write")` only to leave out buttons that would be refused. A page for those who
    administer the whole store says `for_owner=True` and may use `visit.host.memory` then. A page
-   that works without a namespace says `needs_namespace=False`.
+   that works without a namespace says `needs_namespace=False`; one that belongs to another and
+   is not in the navigation itself says `within="OTHER"`.
 
 2. Write `templates/NAME.html`; it extends `base.html` and fills the blocks `title` and `main`:
 
@@ -33,8 +34,8 @@ To add a page `NAME`:
    Every value is escaped, and a name that is not there is an error. The helps are listed in
    `rendering.rendered`; `link` and `here` keep the namespace. A template has no word of its own,
    no script, no `style` and no `on…` attribute: the policy that is sent with it forbids them.
-   Shapes are there as classes in `static/console.css`: card, tiles, scroll (around each table),
-   badge, form, empty.
+   Shapes are there as classes in `static/console.css`: card, tiles, facts, badge, form, empty, a
+   table with `cards` (its rows become cards on a phone) or in `parts.scroll`. `charts` draws.
 
 3. Write `words/NAME.toml` with the tables `[en]` and `[zh]`, the same names in both; `title` is
    the one in the navigation. `t("NAME.records", n=5)` chooses a plural form:
