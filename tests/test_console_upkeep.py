@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import shlex
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import hostile
 import pytest
 from console_store import HOSTILE, NAME, filled
 from console_talks import ADDRESSES, SPACE, talked
 from console_visitor import Parsed, Visitor
+from conversations import request, response, results, turn, user
 from serving import Loopback, loopback
 from typer.testing import CliRunner
 
-from zero_mem import Memory, ZeroMemRuntime
+from zero_mem import Memory, MemoryController, ZeroMemRuntime
 from zero_mem.access import Grant
 from zero_mem.cli.app import app
 from zero_mem.console.app import Console
@@ -24,6 +28,7 @@ from zero_mem.console.pages import backup, keys
 from zero_mem.console.pages.conversations import PROMPTS
 from zero_mem.console.pages.expiry import calendar, log
 from zero_mem.console.words import LANGUAGES
+from zero_mem.operations.requests import name_of
 from zero_mem.server.settings import Settings
 from zero_mem.space import Namespace
 from zero_mem.testing import FakeClock
@@ -485,3 +490,97 @@ def test_every_page_is_whole_in_every_language(visitor: Visitor, language: str) 
         page = Parsed(answer.text)
         shown = re.sub(r"[^\u4e00-\u9fff]", "", page.text)
         assert (len(shown) > 40) == (language == "zh"), address
+
+
+# Hostile texts
+
+
+def write(memory: Memory, clock: FakeClock, place: str, say: Callable[[str], str]) -> str:
+    """Hold a conversation and let records end, with texts in every place; give its name."""
+    name = name_of(say("name")) or "name"
+    space = memory.namespace("made", place, actor=name)
+    space.save(f"x{say('pinned')}", form="procedural", kind=name[:60], key=name, memory_id="p")
+    subject = MemoryController(space, conversation=name, inject=0)
+    tool = f"t{say('tool')}"
+    result = f"A result of {say('result')[:300]}"
+    items = [
+        user(f"u{say('user')}"),
+        turn("anthropic", c1=(tool, {})),
+        results("anthropic", c1=result),
+    ]
+    asked = request("anthropic", *items, model=f"m{say('model')}")
+    subject.prepare(asked, "anthropic")
+    passed = turn("anthropic", "According to [memo:p] it is.", c2=(tool, {"to": "[memo:p]"}))
+    answer = response("anthropic", passed) | {"usage": {"input_tokens": 900, "output_tokens": 9}}
+    subject.absorb(answer, "anthropic")
+    subject.account(asked, "anthropic", response=answer, given=asked)
+    space.start_task(name, lease=DAY)
+    ends: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("e", {"invalidated_by": [name]}),
+        ("s", {"task": name, "form": "working"}),
+        ("t", {"expires_in": DAY}),
+    )
+    for memory_id, fields in ends:
+        space.save(f"x{say('body')}", kind=name[:60], memory_id=memory_id, **fields)
+    space.save("over", kind=name[:60], memory_id="o", expires_in=1.0)
+    clock.advance(2)
+    space.expire()
+    return name
+
+
+@pytest.mark.req("console:safe")
+@pytest.mark.parametrize("seed", range(12))
+def test_no_text_of_others_changes_what_these_pages_are_made_of(
+    visitor: Visitor, local: Memory, clock: FakeClock, seed: int
+) -> None:
+    chance = random.Random(seed)
+
+    def shapes(place: str, name: str) -> list[list[tuple[str, tuple[str, ...]]]]:
+        pages = [
+            visitor.get("/conversations", ns=place),
+            visitor.get("/conversation", ns=place, name=name),
+            visitor.get("/costs", ns=place),
+            visitor.get("/expiry", ns=place),
+        ]
+        return [[(tag, tuple(sorted(given))) for tag, given in page.tags] for page in pages]
+
+    plain = shapes("made/plain", write(local, clock, "plain", str))
+    name = write(local, clock, "hostile", lambda _: hostile.text(chance))
+    shown = [[tag for tag, _ in page if tag in _ACTIVE] for page in shapes("made/hostile", name)]
+    assert shown == [[tag for tag, _ in page if tag in _ACTIVE] for page in plain]
+    listed = visitor.get("/conversations", ns="made/hostile")
+    (link,) = (link for link in listed.links if "/conversation?" in link)
+    assert visitor.http.get(link).status_code == 200
+    assert not any(
+        attribute.startswith("on") or attribute == "style"
+        for page in shapes("made/hostile", name)
+        for _, given in page
+        for attribute in given
+    )
+
+
+_ACTIVE = frozenset(
+    "script style link meta base form input button select textarea img iframe object embed video "
+    "audio h1 h2 main header title".split()
+)
+"""What runs, loads, sends, or gives a page its frame; a long text may fold into details."""
+
+
+@pytest.mark.req("console:safe")
+def test_names_of_keys_and_grants_stay_text(visitor: Visitor, local: Memory) -> None:
+    log_in(visitor, local, "admin:**")
+    made = local.keyring.create(NAME, [Grant.of("read", ["acme", NAME])])
+    for page in (visitor.get("/keys"), visitor.get("/keys/revoke", id=made.key.key_id)):
+        assert NAME in page.text
+        assert not any(name.startswith("on") for _, given in page.tags for name in given)
+        assert len([tag for tag, _ in page.tags if tag == "script"]) == 1
+
+
+@pytest.mark.req("console:safe")
+def test_a_long_text_in_a_prompt_is_shown_in_part(visitor: Visitor, desk: Namespace) -> None:
+    desk.save("<&" * 400_000, form="procedural", kind="rule", memory_id="big")
+    runtime = ZeroMemRuntime(desk, conversation="long")
+    runtime.build_prompt([{"role": "user", "content": "hi"}], budget=2_000_000)
+    answer = visitor.raw("GET", f"/conversation?ns={HERE}&name=long")
+    assert "[memo:big]" in answer.text
+    assert len(answer.content) < 300_000

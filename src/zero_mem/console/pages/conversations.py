@@ -22,6 +22,8 @@ AT_ONCE: Final = 40
 PROMPTS: Final = 20
 """Prompts of one page."""
 _MOST: Final = 100_000
+SHOWN: Final = 20_000
+"""Most characters of one text that are shown; the record has all of it."""
 
 
 def columns(tokens: CallTokens) -> Stack:
@@ -127,6 +129,7 @@ def _show(visit: Visit) -> Reply:
         shown=window(found, _count(visit, "start")) if found else None,
         stacked=columns,
         columns=PROMPT_COLUMNS,
+        most=SHOWN,
     )
 
 
