@@ -152,6 +152,16 @@ def test_a_form_of_another_site_is_refused(visitor: Visitor, headers: dict[str, 
 
 
 @pytest.mark.req("console:auth")
+def test_a_form_is_taken_behind_a_proxy_that_names_the_server_otherwise(visitor: Visitor) -> None:
+    token = visitor.get("/").forms[1].fields["token"]
+    headers = {"Origin": "https://memory.example", "Sec-Fetch-Site": "same-origin"}
+    data = {"token": token, "language": "zh"}
+    answer = visitor.raw("POST", "/preferences", data=data, headers=headers)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
+    assert visitor.get("/").tags[0] == ("html", {"lang": "zh-Hans"})
+
+
+@pytest.mark.req("console:auth")
 @pytest.mark.parametrize("token", [None, "", "0" * 64, "é"])
 def test_a_form_without_its_token_is_refused(visitor: Visitor, token: str | None) -> None:
     data = {"language": "zh"} | ({} if token is None else {"token": token})

@@ -31,6 +31,8 @@ LOG: Final = logging.getLogger("zero_mem.console")
 PREFIX: Final = "/console"
 _LARGEST_FORM: Final = 2_097_152
 _FORM: Final = "application/x-www-form-urlencoded"
+_UNBUFFERED: Final = {"X-Accel-Buffering": "no"}
+"""Lets a proxy in between pass events on at once."""
 _OURS: Final = 500
 """From this status on it is the server that fails, so that nothing more is asked of the store."""
 
@@ -119,7 +121,9 @@ class Console:
         events = await self._host.follow(
             visit.memory, visit.who.credential, visit.space.path, after
         )
-        return StreamingResponse(protocol.rewritten(events, feed), media_type="text/event-stream")
+        return StreamingResponse(
+            protocol.rewritten(events, feed), media_type="text/event-stream", headers=_UNBUFFERED
+        )
 
     # Forms
 
