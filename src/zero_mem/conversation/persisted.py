@@ -29,23 +29,21 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from zero_mem import prompts
 from zero_mem.controller.rounds import Answered, Hidden, Piece, content_key
+from zero_mem.conversation.sent import Sent, SentAt, read, written
 from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotFound, ZeroMemError
 from zero_mem.operations.requests import check_name
 from zero_mem.prompts import Block
 from zero_mem.space import Namespace
-from zero_mem.storage.times import from_micros, to_micros
 from zero_mem.types import MemoryReceipt
 
 _LONGEST = 200
 _WITHOUT_BODY = "(purged)"
 INJECTED: Final = "injected"
-SCOPE: Final = "controller:"
-"""Begins the scope of a conversation's decisions."""
+SCOPE: Final = "controller:"  # begins the scope of a conversation's decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,24 +86,6 @@ class Saved(NamedTuple):
 
     memory_id: str | None
     masked: str | None = None
-
-
-class Sent(NamedTuple):
-    """A history that is sent: its digest, how many blocks there are by then, what it asks.
-
-    `asked` names the message of the user that memories were searched for, "" where none were.
-    """
-
-    history: str
-    blocks: int
-    asked: str = ""
-
-
-class SentAt(NamedTuple):
-    """How many blocks there were when a history was first sent, and when; None in old stores."""
-
-    blocks: int
-    at: datetime | None
 
 
 def scope_of(conversation: str) -> str:
@@ -387,8 +367,8 @@ class Persisted:
                 self._known.setdefault(what, {}).setdefault(rest, item["value"])
 
     def _sent_items(self, sent: Sent) -> list[dict[str, Any]]:
-        at = to_micros(self._space.memory.now())
-        named = (("sent", sent.history, f"{sent.blocks} {at}"), ("asked", sent.asked, "1"))
+        value = written(sent, self._space.memory.now())
+        named = (("sent", sent.history, value), ("asked", sent.asked, "1"))
         return [
             self._item(what, key, value)
             for what, key, value in named
@@ -401,7 +381,7 @@ class Persisted:
 
     def histories(self) -> dict[str, SentAt]:
         """Read what was sent, by its digest, in the order of the first time."""
-        return {key: _sent_at(value) for key, value in self._all("sent").items() if value}
+        return {key: read(value) for key, value in self._all("sent").items() if value}
 
     def was_asked(self, asked: str) -> bool:
         """Tell whether memories were searched for a message of the user."""
@@ -494,11 +474,6 @@ class Persisted:
     def logged(self, event: str) -> list[str]:
         """Name the memories of an event."""
         return [f["memory_id"] for f in self._list("log") if f["event"] == event]
-
-
-def _sent_at(value: str) -> SentAt:
-    blocks, _, at = value.partition(" ")
-    return SentAt(int(blocks), from_micros(int(at)) if at else None)
 
 
 def _fields(inserted: Inserted) -> str:

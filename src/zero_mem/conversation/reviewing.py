@@ -8,7 +8,6 @@ unseen; that is why no kind is ever proposed to be hidden on such evidence.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from zero_mem.conversation.audit import passed_of
 from zero_mem.conversation.injection import Injections
 from zero_mem.conversation.listing import conversation_names
 from zero_mem.conversation.persisted import Persisted
-from zero_mem.conversation.sequence import Sent, prompts_of
+from zero_mem.conversation.sequence import Sending, prompts_of
 from zero_mem.conversation.turns import Turn, runs
 from zero_mem.policy.cost_review import Call, KindReview, Run, review_cost
 from zero_mem.policy.proposals import Proposal, proposed
@@ -89,7 +88,7 @@ def _recorded(space: Namespace, names: Iterable[str]) -> Mapping[str, Sequence[M
     found: dict[str, list[MemoryRecord]] = {name: [] for name in names}
     if found:
         for record in space.each({**_RECORDED, "session": {"in": list(found)}}):
-            found[record.session or ""].append(record)
+            found.setdefault(record.session or "", []).append(record)
     return {name: sorted(each, key=lambda r: r.recorded_at) for name, each in found.items()}
 
 
@@ -99,14 +98,16 @@ def _runs(space: Namespace, name: str, recorded: Sequence[MemoryRecord]) -> list
     _, sent = prompts_of(space, persisted)
     injections = Injections(space, persisted)
     passed = persisted.entries("audit")
+    moments = [one.at for one in sent if one.at is not None]
+    if len(moments) < len(sent):  # nobody noted when, in an older store
+        return []
     calls = [
         replace(call, output="\n".join([call.output, *_executed(space, one, passed)]).strip())
-        for call, one in zip(_calls(sent, recorded), sent, strict=True)
+        for call, one in zip(_calls(moments, recorded), sent, strict=True)
     ]
     if calls and not calls[-1].output:  # its reply has not come yet
         calls.pop()
-    known = all(call.output for call in calls) and all(one.at is not None for one in sent)
-    if not calls or not known:
+    if not calls or not all(call.output for call in calls):
         return []
     return runs(
         [_carrying(one) for one in sent[: len(calls)]],
@@ -117,25 +118,24 @@ def _runs(space: Namespace, name: str, recorded: Sequence[MemoryRecord]) -> list
     )
 
 
-def _carrying(one: Sent) -> Turn:
+def _carrying(one: Sending) -> Turn:
     return Turn(messages=0, digest="", blocks=tuple((number, 0) for number in one.blocks))
 
 
 def _executed(
-    space: Namespace, one: Sent, passed: Mapping[str, Mapping[str, Any]]
+    space: Namespace, one: Sending, passed: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
     """Give what a reply passed by reference, with the values put in."""
     for what, key in one.history.replies:
         if what == "audit":
-            executed = passed_of(space, passed[key]).executed
-            yield executed if isinstance(executed, str) else json.dumps(executed)
+            yield passed_of(space, passed[key]).executed
 
 
-def _calls(sent: Sequence[Sent], recorded: Sequence[MemoryRecord]) -> Iterator[Call]:
+def _calls(moments: Sequence[datetime], recorded: Sequence[MemoryRecord]) -> Iterator[Call]:
     """Give for each prompt what had come since the one before it, and what the model said to it."""
     said = [record for record in recorded if record.source == "model"]
     given = [record for record in recorded if record.source != "model"]
-    edges = [_BEGINNING, *(one.at or _BEGINNING for one in sent), _END]
+    edges = [_BEGINNING, *moments, _END]
     for before, at, end in zip(edges, edges[1:], edges[2:], strict=False):
         yield Call(
             given="\n".join(one.text for one in given if before < one.recorded_at <= at),

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from zero_mem.conversation.persisted import Persisted, SentAt, scope_of
+from zero_mem.conversation.persisted import Persisted, scope_of
+from zero_mem.conversation.sent import SentAt
 from zero_mem.conversation.turns import Turn, Turns
 from zero_mem.prompts import Block, parsed_blocks
 from zero_mem.space import Namespace
@@ -30,7 +31,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sending:
     """One prompt.
 
     Attributes:
@@ -49,7 +50,9 @@ class Sent:
     at: datetime | None
 
 
-def prompts_of(space: Namespace, persisted: Persisted) -> tuple[list[tuple[str, str]], list[Sent]]:
+def prompts_of(
+    space: Namespace, persisted: Persisted
+) -> tuple[list[tuple[str, str]], list[Sending]]:
     """Read the prompts of a conversation in order.
 
     Args:
@@ -99,7 +102,7 @@ def in_order(
     turns: Sequence[Turn],
     blocks: Sequence[Block],
     sent: Mapping[str, SentAt],
-) -> list[Sent]:
+) -> list[Sending]:
     """Give the prompts in order: each turn that a runtime noted, and what was sent otherwise.
 
     Args:
@@ -109,7 +112,7 @@ def in_order(
         sent: As `Persisted.histories` gives it.
     """
     left = {block.number: block for block in blocks}
-    rows: list[Sent] = []
+    rows: list[Sending] = []
     for history, turn in _placed(found, turns):
         first = sent.get(history.digest)
         if turn is None:
@@ -119,7 +122,7 @@ def in_order(
             numbers = [n for n, _ in turn.blocks if n in left]
             there = turn.numbers
         rows.append(
-            Sent(
+            Sending(
                 history=history,
                 turn=turn,
                 blocks=there,

@@ -7,7 +7,6 @@ to the host that has its messages.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,7 +17,7 @@ from zero_mem.controller.rounds import Answered, Hidden
 from zero_mem.conversation.audit import passed_of
 from zero_mem.conversation.injection import Injections
 from zero_mem.conversation.persisted import Inserted, Persisted
-from zero_mem.conversation.sequence import Sent, prompts_of
+from zero_mem.conversation.sequence import Sending, prompts_of
 from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import NotFound
 from zero_mem.handles import render
@@ -183,7 +182,7 @@ class _Reader:
             earlier=tuple(self._replies(self._earlier, self._sent[0].new if self._sent else ())),
         )
 
-    def _prompts(self, sent: Sequence[Sent]) -> Iterator[SentPrompt]:
+    def _prompts(self, sent: Sequence[Sending]) -> Iterator[SentPrompt]:
         of_results, of_blocks = 0, dict[int, int]()
         for number, one in enumerate(sent):
             following = sent[number + 1].new if number + 1 < len(sent) else ()
@@ -318,8 +317,8 @@ class _Reader:
             event="passed",
             memory_ids=passed.memory_ids,
             tool=passed.tool,
-            written=_text(passed.written),
-            executed=_text(passed.executed),
+            written=passed.written,
+            executed=passed.executed,
         )
 
 
@@ -343,7 +342,3 @@ def _with_successors(prompts: Sequence[SentPrompt]) -> list[SentPrompt]:
 def _marked(line: Line, later: Mapping[str, int]) -> Line:
     successor = later.get(line.span.memory_id or "")
     return line if successor is None else replace(line, superseded_by=successor)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
