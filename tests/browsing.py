@@ -11,11 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 R = TypeVar("R")
 
 CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# What is waited for comes at once, but not on a machine that has much else to do.
+expect.set_options(timeout=60_000)
+
 _STORE: Final = ThreadPoolExecutor(1, thread_name_prefix="test-store")
 
 

@@ -397,6 +397,75 @@ def test_a_change_that_came_meanwhile_is_not_overwritten(visitor: Visitor, here:
     assert here.get("refund").state == "active"
 
 
+@pytest.mark.req("console:pages", "op:update", "op:merge")
+def test_a_record_is_changed_by_hand(visitor: Visitor, here: Namespace) -> None:
+    page = visitor.get("/record/edit", ns=HERE, id="refund")
+    form = {"content": "Two\r\nlines.", "tags": "new\r\n\r\n shop ", "metadata": '{"owner": "Bob"}'}
+    changed = visitor.send(page, "/record/edit", **form)
+    assert "The change is saved as a new version." in changed.text
+    record = here.get("refund")
+    assert (record.version, record.content, record.tags) == (4, "Two\nlines.", ("new", "shop"))
+    assert record.metadata == {"owner": "Bob"}
+    page = visitor.get("/record/edit", ns=HERE, id="order-57")
+    wrong = visitor.send(page, "/record/edit", 400, content="{'order': 1}", tags="", metadata="")
+    assert "the body is not JSON" in wrong.text
+    assert "{'order': 1}" in wrong.text
+    visitor.send(wrong, "/record/edit", content='{"order": 1}', tags="", metadata="")
+    assert here.get("order-57").content == Json({"order": 1})
+    assert here.get("order-57").metadata == {}
+
+
+@pytest.mark.req("console:pages", "op:version")
+def test_what_was_written_is_kept_when_another_write_came_first(
+    visitor: Visitor, here: Namespace
+) -> None:
+    page = visitor.get("/record/edit", ns=HERE, id="refund")
+    here.update("refund", content="of somebody else")
+    form = {"content": "of mine", "tags": "", "metadata": ""}
+    refused = visitor.send(page, "/record/edit", 409, **form)
+    assert "is at version 4, not 3" in refused.text
+    assert "of mine" in refused.text
+    assert here.get("refund").content == "of somebody else"
+
+
+@pytest.mark.req("console:pages", "record:body")
+@pytest.mark.parametrize("memory_id", ["scan", "hostile", "crlf"])
+def test_a_body_that_a_form_can_not_keep_stays_byte_for_byte(
+    visitor: Visitor, here: Namespace, memory_id: str
+) -> None:
+    here.save("a\r\nb\rc", memory_id="crlf", kind="note")
+    before = here.get(memory_id).content
+    page = visitor.get("/record/edit", ns=HERE, id=memory_id)
+    assert "content" not in page.forms[-1].fields
+    visitor.send(page, "/record/edit", content="lost", tags="t", metadata="")
+    after = here.get(memory_id)
+    assert (after.content, after.tags) == (before, ("t",))
+
+
+@pytest.mark.req("console:pages", "op:merge", "console:safe")
+def test_what_a_form_does_not_show_stays_when_the_rest_is_changed(
+    visitor: Visitor, here: Namespace
+) -> None:
+    hidden = "a\u202eb\ud800\x00"
+    here.save(
+        Json({hidden: hidden}),
+        memory_id="j",
+        kind="note",
+        tags=["t\u202eu"],
+        metadata={hidden: {"n": None, "x": hidden}},
+    )
+    before = here.get("j")
+    page = visitor.get("/record/edit", ns=HERE, id="j")
+    same = visitor.send(page, "/record/edit")
+    assert "no version was added" in same.text
+    assert here.get("j") == before
+    fields = page.forms[-1].fields
+    visitor.send(page, "/record/edit", tags=fields["tags"] + "\nnew")
+    after = here.get("j")
+    assert (after.content, after.metadata) == (before.content, before.metadata)
+    assert after.tags == ("t\u202eu", "new")
+
+
 @pytest.mark.req("console:pages", "history:purge")
 def test_a_purge_needs_the_id_typed(visitor: Visitor, here: Namespace) -> None:
     for typed in ("", "Refund", "refun"):
@@ -413,8 +482,8 @@ def test_a_purge_needs_the_id_typed(visitor: Visitor, here: Namespace) -> None:
     ("right", "buttons"),
     [
         ("read", []),
-        ("write", ["Archive", "Delete"]),
-        ("admin", ["Archive", "Delete", "Purge"]),
+        ("write", ["Change", "Archive", "Delete"]),
+        ("admin", ["Change", "Archive", "Delete", "Purge"]),
     ],
 )
 def test_buttons_are_those_that_the_key_may_use_and_a_post_is_refused_beyond(
@@ -422,11 +491,14 @@ def test_buttons_are_those_that_the_key_may_use_and_a_post_is_refused_beyond(
 ) -> None:
     visitor.log_in(local.keyring.create("app", [Grant.parse(f"{right}:acme/**")]).credential)
     page = visitor.get("/record", ns=HERE, id="refund")
-    shown = [word for word in ("Archive", "Delete", "Purge") if f" {word} " in page.text]
+    shown = [word for word in ("Change", "Archive", "Delete", "Purge") if f" {word} " in page.text]
     assert shown == buttons
     assert ("Roll back" in page.text) is bool(buttons)
     answer = visitor.answer(confirm(visitor, "purge"), "/record/change", typed="refund")
     assert answer.status_code == (200 if right == "admin" else 403)
+    edit = visitor.get("/record/edit", ns=HERE, id="order-58")
+    answer = visitor.answer(edit, "/record/edit", content="{}", tags="", metadata="")
+    assert answer.status_code == (403 if right == "read" else 200)
     answer = visitor.answer(confirm(visitor, "archive", "order-57"), "/record/change")
     assert answer.status_code == (403 if right == "read" else 200)
     if right == "write":
@@ -502,16 +574,19 @@ def test_a_position_that_is_none_is_refused(visitor: Visitor) -> None:
 
 
 @pytest.mark.req("console:safe")
-def test_hostile_texts_stay_text_on_every_page(visitor: Visitor) -> None:
+def test_hostile_texts_stay_text_on_every_page(visitor: Visitor, here: Namespace) -> None:
     addresses = [
         f"/records?ns={HERE}",
         f"/records?ns={HERE}&q=unbroken&explain=1",
         f"/record?ns={HERE}&id=hostile",
         f"/record/diff?ns={HERE}&id=hostile&a=1&b=1",
         f"/record/confirm?ns={HERE}&id=hostile&do=purge",
+        f"/record/edit?ns={HERE}&id=hostile",
+        f"/record/edit?ns={HERE}&id=markup",
         f"/live?ns={HERE}",
         "/",
     ]
+    here.save("</textarea><script>document.title='run'</script>", memory_id="markup", kind="note")
     for address in addresses:
         text = visitor.raw("GET", address).text
         page = Parsed(text)

@@ -43,6 +43,7 @@ ADDRESSES: Final = {
     "record-json": f"/record?{HERE}&id=order-57",
     "record-hostile": f"/record?{HERE}&id=hostile",
     "diff": f"/record/diff?{HERE}&id=refund&a=1&b=3",
+    "edit": f"/record/edit?{HERE}&id=refund",
     "confirm-purge": f"/record/confirm?{HERE}&id=refund&do=purge",
     "live": f"/live?{HERE}",
     **MORE,

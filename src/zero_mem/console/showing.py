@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, Final
 
@@ -18,6 +19,12 @@ def visible(text: str) -> str:
 
 def _code(found: re.Match[str]) -> str:
     return "\n" if found[0] in "\r\u2028\u2029" else f"⟨U+{ord(found[0]):04X}⟩"
+
+
+def exact_json(value: Any) -> str:
+    """Write a JSON value for people to read and change; what hides is escaped, so it stays."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def finalized(value: Any) -> Any:
