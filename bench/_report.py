@@ -44,6 +44,22 @@ class Comparison:
     met: bool
 
 
+def throughput(
+    name: str, size: int, found: tuple[float, float, float], at_least: float
+) -> Comparison:
+    """Compare how many a second; `found` is the seconds of ours and theirs, and the ratio."""
+    mine, theirs, ratio = found
+    return Comparison(
+        name=name,
+        ours=size / mine,
+        other=size / theirs,
+        unit="1/s",
+        ratio=ratio,
+        must=f">= {at_least:g}",
+        met=ratio >= at_least,
+    )
+
+
 def options(doc: str | None) -> argparse.ArgumentParser:
     """Give a parser with what every measurement takes; the first line of `doc` describes it."""
     parser = argparse.ArgumentParser(description=(doc or "").split("\n")[0])

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from _report import Comparison, options, report_rows
+from _report import Comparison, options, report_rows, throughput
 
 from zero_mem import Memory
 from zero_mem.space import Namespace
@@ -101,7 +101,7 @@ def alternate(
     )
 
 
-def _save_all(save: Callable[[str], object], some: list[str]) -> None:
+def save_all(save: Callable[[str], object], some: list[str]) -> None:
     for text in some:
         save(text)
 
@@ -111,18 +111,10 @@ def single_saves(folder: Path, given: list[str], size: int = 1000) -> Comparison
     with Memory.open(f"sqlite:///{folder}/single.db", durability="normal") as memory:
         space, bare = memory.namespace("bench"), Bare(folder / "bare-single.db")
         slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
-        mine, theirs, ratio = alternate(
-            lambda n: _save_all(space.save, slices[n]), lambda n: _save_all(bare.save, slices[n])
+        found = alternate(
+            lambda n: save_all(space.save, slices[n]), lambda n: save_all(bare.save, slices[n])
         )
-    return Comparison(
-        name="one save (WAL NORMAL), saves per second",
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=">= 0.4",
-        met=ratio >= 0.4,
-    )
+    return throughput("one save (WAL NORMAL), saves per second", size, found, at_least=0.4)
 
 
 def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Comparison:
@@ -131,18 +123,8 @@ def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Compariso
         space, bare = memory.namespace("bench"), Bare(folder / "bare-batch.db")
         slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
         items = [[{"content": text} for text in some] for some in slices]
-        mine, theirs, ratio = alternate(
-            lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n])
-        )
-    return Comparison(
-        name="batch of 10,000 (WAL NORMAL), saves per second",
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=">= 0.15",
-        met=ratio >= 0.15,
-    )
+        found = alternate(lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n]))
+    return throughput("batch of 10,000 (WAL NORMAL), saves per second", size, found, at_least=0.15)
 
 
 def queries(given: list[str], count: int = 60, words: int = 8) -> list[list[str]]:
@@ -242,17 +224,14 @@ def langgraph(folder: Path, given: list[str], size: int = 500) -> Comparison | N
         def put(text: str) -> None:
             store.put(("bench",), str(next(numbers)), {"text": text})
 
-        mine, theirs, ratio = alternate(
-            lambda n: _save_all(space.save, slices[n]), lambda n: _save_all(put, slices[n])
+        found = alternate(
+            lambda n: save_all(space.save, slices[n]), lambda n: save_all(put, slices[n])
         )
-    return Comparison(
-        name="one save (WAL FULL) against LangGraph SqliteStore put, per second",
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=">= 1.2",
-        met=ratio >= 1.2,
+    return throughput(
+        "one save (WAL FULL) against LangGraph SqliteStore put, per second",
+        size,
+        found,
+        at_least=1.2,
     )
 
 

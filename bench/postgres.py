@@ -14,15 +14,15 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import psycopg
-from _report import Comparison, options, report_rows
-from operations import ROUNDS, WORDS_SEED, alternate, clock, queries, texts
+from _report import Comparison, options, report_rows, throughput
+from operations import ROUNDS, WORDS_SEED, alternate, clock, queries, save_all, texts
 
 from zero_mem import Memory
 
@@ -82,34 +82,15 @@ def store(url: str, schema: str) -> Iterator[Memory]:
         yield memory
 
 
-def _all(save: Callable[[str], object], some: list[str]) -> None:
-    for text in some:
-        save(text)
-
-
-def compared(name: str, size: int, found: tuple[float, float, float], bound: float) -> Comparison:
-    """Make the row of a comparison of throughputs."""
-    mine, theirs, ratio = found
-    return Comparison(
-        name=name,
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=f">= {bound}",
-        met=ratio >= bound,
-    )
-
-
 def single_saves(url: str, given: list[str], size: int = 300) -> Comparison:
     """One save a transaction, durable."""
     slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
     with store(url, "bench_single") as memory:
         space, bare = memory.namespace("bench"), Bare(url, "bare_single")
         found = alternate(
-            lambda n: _all(space.save, slices[n]), lambda n: _all(bare.save, slices[n])
+            lambda n: save_all(space.save, slices[n]), lambda n: save_all(bare.save, slices[n])
         )
-    return compared("one durable save, saves per second", size, found, 0.4)
+    return throughput("one durable save, saves per second", size, found, 0.4)
 
 
 def batch_saves(url: str, given: list[str], size: int = 10_000) -> Comparison:
@@ -119,7 +100,7 @@ def batch_saves(url: str, given: list[str], size: int = 10_000) -> Comparison:
     with store(url, "bench_batch") as memory:
         space, bare = memory.namespace("bench"), Bare(url, "bare_batch")
         found = alternate(lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n]))
-    return compared("batch of 10,000, saves per second", size, found, 0.15)
+    return throughput("batch of 10,000, saves per second", size, found, 0.15)
 
 
 def threads(url: str, given: list[str]) -> Comparison:
@@ -129,7 +110,7 @@ def threads(url: str, given: list[str]) -> Comparison:
 
         def work(number: int) -> None:
             space = memory.namespace("thread", str(number))
-            _all(space.save, given[number * SAVED_BY_THREAD : (number + 1) * SAVED_BY_THREAD])
+            save_all(space.save, given[number * SAVED_BY_THREAD : (number + 1) * SAVED_BY_THREAD])
 
         work(0)
         alone = clock(partial(work, 1)) / SAVED_BY_THREAD

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clocks import Clock
 from hypothesis import given
 from hypothesis import strategies as st
 from isolation import Isolation
@@ -25,17 +26,9 @@ pytestmark = pytest.mark.req("prod:auth", "prod:namespaces")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -31,6 +31,7 @@ COMMANDS = {
     "demo", "sync", "backup", "verify", "recover", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
     "key create", "key list", "key revoke", "doctor", "changes", "serve",
+    "mcp serve", "mcp install", "mcp uninstall",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}
@@ -118,7 +119,7 @@ def test_every_command_but_the_walk_through_for_people_takes_json() -> None:
         for name, each in commands().items()
     }
     without = {name for name, known in options.items() if "--json" not in known}
-    assert without == {"demo", "hook run", "serve"}
+    assert without == {"demo", "hook run", "mcp serve", "serve"}
 
 
 def test_version() -> None:

@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import urlencode
 
 import hostile
@@ -40,9 +39,8 @@ def server() -> Iterator[Loopback]:
 
 
 @pytest.fixture
-def local(tmp_path: Path, clock: FakeClock) -> Memory:
-    url = f"sqlite:///{tmp_path}/store.db"
-    return filled(Memory.open(url, clock=clock, durability="normal"))
+def local(clock: FakeClock) -> Memory:
+    return filled(Memory.open("memory://", clock=clock))
 
 
 @pytest.fixture

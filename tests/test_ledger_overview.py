@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from clocks import Clock
 from conversations import BODY, request, results, turn, user
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,16 +26,6 @@ pytestmark = pytest.mark.req("ledger:columns")
 CALL = {"input_tokens": 1000, "output_tokens": 50}
 
 
-class Days:
-    """A clock that somebody sets."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 11, 28, 12, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 def called(space: Namespace, conversation: str, *, mode: Any = "offload") -> LedgerEntry:
     subject = MemoryController(space, conversation=conversation, share=0.1, mode=mode)
     asked = [turn("anthropic", "wait", c1=("orders", {})), results("anthropic", c1=BODY)]
@@ -44,7 +35,7 @@ def called(space: Namespace, conversation: str, *, mode: Any = "offload") -> Led
 
 
 def test_a_namespace_is_summed_up_by_conversation_and_by_day() -> None:
-    clock = Days()
+    clock = Clock(datetime(2026, 11, 28, 12, tzinfo=UTC))
     with Memory.open("memory://", clock=clock) as memory:
         space = memory.namespace("a")
         first = called(space, "one")

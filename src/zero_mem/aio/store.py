@@ -100,20 +100,7 @@ class AsyncMemory(AsyncOperations):
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
-        Args:
-            url: As for `Memory.open`.
-            clock: Gives the current time as an aware datetime; the system's by default.
-            durability: "full" or "normal"; see `SQLiteStorage`.
-            create: False refuses a file that is not there.
-            tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
-            actor: Who writes, for the journal.
-            embedder: As for `Memory.open`.
-            patience: As for `Memory.open`.
-            redaction: As for `Memory.open`.
-            encryption: As for `Memory.open`.
-            credential: As for `Memory.open`.
-            extractor: As for `Memory.open`.
-            date_parser: As for `Memory.open`.
+        It takes what `Memory.open` takes.
         """
         memory = cls.__new__(cls)
         memory._begin(

@@ -20,6 +20,7 @@ from zero_mem.cli import (
     indexing,
     journal,
     keys,
+    protocol,
     proxying,
     reading,
     replaying,
@@ -69,6 +70,7 @@ for group in (
     keys,
     examining,
     serving,
+    protocol,
     demo,
 ):
     app.add_typer(group.app)

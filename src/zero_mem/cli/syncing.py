@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from zero_mem.cli.session import Session, command, open_encryption
+from zero_mem.cli.session import Session, command
+from zero_mem.environment import encryption, redaction
 from zero_mem.memory import Memory
 from zero_mem.storage.base import SEALED
 from zero_mem.storage.opening import open_storage
@@ -60,7 +61,8 @@ def _other(url: str) -> Memory:
         url,
         create=False,
         actor="cli",
-        encryption=open_encryption() if sealed else None,
+        encryption=encryption() if sealed else None,
+        redaction=redaction(),
         credential=os.environ.get(OTHER_CREDENTIAL) or None,
     )
 

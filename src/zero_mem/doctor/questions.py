@@ -44,7 +44,7 @@ _Found = tuple[Verdict, tuple[str, ...], tuple[str, ...]]
 
 def _bodies(memory: Memory, found: Survey) -> _Found:
     evidence = (
-        f"{_tally(found.in_prompts)} of {counted(found.records, 'record')} enter a prompt unasked, "
+        f"in a prompt unasked: {_tally(found.in_prompts)} of {counted(found.records, 'record')}, "
         f"{counted(found.prompt_characters, 'character')} in all",
     )
     others = found.in_prompts.total() > 20 or found.prompt_characters > 8000

@@ -154,14 +154,17 @@ class LedgerEntry:
         return self.priced(prices).account.paid.cost
 
     def priced(self, prices: PriceTable) -> LedgerEntry:
-        """Give the entry with its costs.
+        """Give the entry with its costs by the row of its model; see `priced_by`."""
+        return self.priced_by(prices.find(self.model))
+
+    def priced_by(self, price: Price | None) -> LedgerEntry:
+        """Give the entry with its costs, or as unpriced where there is no price.
 
         One that was priced when it was entered keeps its costs: many calls added up can't be
         priced again, since a model's tiers go by each call's prompt.
         """
         if self.account.unpriced or self.account.paid.cost is not None:
             return self
-        price = prices.find(self.model)
         if price is None:
             return replace(self, account=replace(self.account, unpriced=self.account.calls))
         return replace(self, account=self.account.priced(price))

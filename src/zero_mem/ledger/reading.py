@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from functools import cache
+from typing import Any, Final, Protocol, TypeVar
 
 from zero_mem.ledger.entries import Account, LedgerEntry, Mode
 from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable
 from zero_mem.ledger.stored import read
+
+_Key = TypeVar("_Key")
 
 OF_ONE: Final = "ledger:"
 """Begins the scope of one conversation's entries, of a call each."""
@@ -75,20 +78,28 @@ def overview(space: Ledgers, *, prices: PriceTable = DEFAULT_TABLE) -> Overview:
 
 def summed_up(entered: Iterable[LedgerEntry], *, prices: PriceTable = DEFAULT_TABLE) -> Overview:
     """Sum entries up, as `overview` does those of a namespace."""
-    priced = sorted((entry.priced(prices) for entry in entered), key=lambda entry: entry.last)
+    row = cache(prices.find)
+    priced = (entry.priced_by(row(entry.model)) for entry in entered)
+    groups: dict[tuple[str, str], LedgerEntry] = {}
+    for entry in sorted(priced, key=lambda entry: entry.last):
+        _join(groups, (entry.conversation, day(entry.last)), entry)
     by_conversation: dict[str, LedgerEntry] = {}
     by_day: dict[str, Account] = {}
-    for entry in priced:
-        before = by_conversation.get(entry.conversation)
-        by_conversation[entry.conversation] = entry if before is None else before + entry
-        by_day[day(entry.last)] = by_day.get(day(entry.last), Account()) + entry.account
+    for (conversation, date), entry in groups.items():
+        _join(by_conversation, conversation, entry)
+        by_day[date] = by_day.get(date, Account()) + entry.account
     newest_first = sorted(by_conversation.values(), key=lambda entry: entry.last, reverse=True)
     return Overview(
-        total=sum((entry.account for entry in priced), Account()),
+        total=sum(by_day.values(), Account()),
         conversations=tuple(newest_first),
         days=by_day,
         prices=prices.date,
     )
+
+
+def _join(found: dict[_Key, LedgerEntry], key: _Key, entry: LedgerEntry) -> None:
+    before = found.get(key)
+    found[key] = entry if before is None else before + entry
 
 
 def entries(space: Ledgers) -> Iterator[LedgerEntry]:

@@ -18,6 +18,9 @@ from zero_mem.ledger.prices import Cost
 from zero_mem.ledger.sides import Side
 
 _TOKENS: Final = (*PROMPT_COLUMNS, "output")
+_NAMES: Final = {
+    form: frozenset(field.name for field in fields(form)) for form in (CallTokens, CacheState, Cost)
+}
 _TOLD: Final = ("model", "mode", "began", "last", "origin", "wire_format")
 
 
@@ -72,7 +75,7 @@ def _side(stored: Mapping[str, Any] | None) -> Side | None:
 
 
 def _known(form: type[CallTokens | CacheState | Cost], figures: Mapping[str, Any]) -> Any:
-    return {field.name: figures[field.name] for field in fields(form) if field.name in figures}
+    return {name: figure for name, figure in figures.items() if name in _NAMES[form]}
 
 
 def _read_call(conversation: str, stored: Sequence[Any]) -> LedgerEntry:

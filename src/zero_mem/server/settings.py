@@ -52,6 +52,7 @@ class Settings:
     poll: float = _setting(0.5, "Seconds until a feed sees what other processes wrote.")
     recheck: float = _setting(1.0, "Seconds until a revoked key stops working.", least=0)
     console: bool = _setting(True, "Serve the console at /console.")
+    mcp: bool = _setting(True, "Serve the Model Context Protocol at /mcp, with its extra.")
     cors: str = _setting("", "Origins that browsers may call from, with commas.")
     grace: float = _setting(10.0, "Seconds that requests get to end when the server stops.")
 

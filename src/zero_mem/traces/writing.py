@@ -141,7 +141,7 @@ def _telling_how_far(report: TraceReport, file: str) -> Iterator[None]:
     except ZeroMemError as error:
         if report.imported or report.completed:
             error.add_note(
-                f"in {file}: {counted(report.imported, 'record')} written before; "
+                f"in {file}: {counted(report.imported, 'record')} had been written; "
                 "import the same files again to go on from there"
             )
         raise
