@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 from browsing import Watch, beside, chromium, faults
-from console_store import filled
+from console_store import HOSTILE, filled
+from console_talks import ADDRESSES as MORE
+from console_talks import talked
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from serving import Loopback, loopback
 
@@ -16,6 +19,7 @@ from zero_mem import Memory
 from zero_mem.access import Grant
 from zero_mem.console.app import Console
 from zero_mem.server.settings import Settings
+from zero_mem.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -37,6 +41,7 @@ ADDRESSES: Final = (
     "/records?ns=new",
     f"/record?{HERE}&id=nothing",
     "/login",
+    *MORE.values(),
 )
 REFUSED: Final = (f"/records?{HERE}&where=x", f"/record?{HERE}&id=nothing")
 """Pages that say what is wrong; the browser notes their status on its console."""
@@ -63,12 +68,20 @@ def server() -> Iterator[Loopback]:
 
 @pytest.fixture
 def local() -> Memory:
-    return beside(lambda: filled(Memory.open("memory://")))
+    def made() -> Memory:
+        clock = FakeClock()
+        memory = filled(Memory.open("memory://", clock=clock))
+        talked(memory, clock, HOSTILE)
+        return memory
+
+    return beside(made)
 
 
 @pytest.fixture
-def url(server: Loopback, local: Memory) -> Iterator[str]:
-    settings = Settings(recheck=0.0, poll=0.05, grace=1.0)
+def url(server: Loopback, local: Memory, tmp_path: Path) -> Iterator[str]:
+    settings = Settings(
+        recheck=0.0, poll=0.05, grace=1.0, backup_folder=f"{tmp_path}/backups", backup_every=0.0
+    )
     with server.serving(local, settings, parts=[Console]) as address:
         yield f"{address}/console"
 

@@ -19,7 +19,7 @@ from zero_mem.console import protocol
 from zero_mem.console.pages import PAGES
 from zero_mem.console.rendering import rendered
 from zero_mem.console.sessions import Attempts, Sessions
-from zero_mem.console.visit import Feed, Page, Reply, Show, Visit
+from zero_mem.console.visit import Feed, Page, Reply, Show, Task, Visit
 from zero_mem.console.words import words_in
 from zero_mem.errors import InvalidInput, NotAllowed, ZeroMemError
 from zero_mem.operations.requests import check_path
@@ -52,6 +52,7 @@ class Console:
         self._attempts = Attempts()
         self._gets = {path: (page, show) for page in PAGES for path, show in page.gets.items()}
         self._posts = {path: (page, show) for page in PAGES for path, show in page.posts.items()}
+        self._tasks = {path: (page, task) for page in PAGES for path, task in page.tasks.items()}
         self._feeds = {path: (page, begin) for page in PAGES for path, begin in page.feeds.items()}
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
@@ -141,10 +142,17 @@ class Console:
             protocol.forget_session(request, response)
             return response
         visit = await self._opened(request, visit)
+        if path in self._tasks:
+            return await self._do(visit, *self._tasks[path])
         page, take = _found(self._posts, path)
         response = await self._show(replace(visit, path=page.path), page, take)
         self._host.bell.ring()
         return response
+
+    async def _do(self, visit: Visit, page: Page, task: Task) -> Response:
+        if page.for_owner:
+            visit.check_owner()
+        return _response(await task(replace(visit, path=page.path)))
 
     async def _form(self, request: Request) -> dict[str, str]:
         """Take in a form of this console's own pages.
@@ -219,7 +227,7 @@ class Console:
             raise
         visit = replace(visit, memory=memory)
         shown = (page for page in PAGES if not page.within)
-        pages = tuple(page for page in shown if visit.owns_store or not page.for_owner)
+        pages = tuple(page for page in shown if _is_offered(visit, page))
         visit = replace(visit, pages=pages)
         # What goes wrong from here on is told in the page's frame.
         request.state.visit = visit if visit.path in self._gets else replace(visit, path="/")
@@ -251,6 +259,13 @@ class Console:
                 return _response(await self._host.run(lambda: reply(opened)))
         bare = self._visit(request, path if path in self._gets else "/", lenient=True)
         return _response(reply(bare))
+
+
+def _is_offered(visit: Visit, page: Page) -> bool:
+    """Tell whether the navigation shows a page to a visitor."""
+    if page.for_owner:
+        return visit.owns_store
+    return visit.administers or not page.for_admins
 
 
 def _shown(visit: Visit, page: Page, show: Show) -> Reply:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlencode
@@ -99,6 +99,12 @@ class Visit:
             grant.right == "admin" and grant.pattern == (BELOW,) for grant in grants
         )
 
+    @property
+    def administers(self) -> bool:
+        """Whether the visitor may administer some namespace, and so make keys for it."""
+        grants = self.who.grants
+        return grants is None or any(grant.right == "admin" for grant in grants)
+
     def check_owner(self) -> None:
         """Refuse who may not administer the store.
 
@@ -172,6 +178,7 @@ class Feed:
 
 
 Show: TypeAlias = Callable[[Visit], Reply]
+Task: TypeAlias = Callable[[Visit], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,9 +190,11 @@ class Page:
         path: Where it begins, below the console.
         gets: What answers a GET, by path.
         posts: What answers a form, by path.
+        tasks: What answers a form beside other requests, in the event loop, by path.
         feeds: What a live page follows, by path.
         needs_namespace: Whether one has to be chosen; then `Visit.space` is there.
         for_owner: Whether only who may administer the whole store gets it.
+        for_admins: Whether the navigation shows it only to who administers some namespace.
         within: The page of the navigation that it belongs to, where it is none itself.
     """
 
@@ -193,7 +202,9 @@ class Page:
     path: str
     gets: Mapping[str, Show] = field(default_factory=dict)
     posts: Mapping[str, Show] = field(default_factory=dict)
+    tasks: Mapping[str, Task] = field(default_factory=dict)
     feeds: Mapping[str, Callable[[Visit], Feed]] = field(default_factory=dict)
     needs_namespace: bool = True
     for_owner: bool = False
+    for_admins: bool = False
     within: str = ""

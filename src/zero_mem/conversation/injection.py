@@ -16,7 +16,8 @@ from zero_mem.controller.messages import Message, WireFormat
 from zero_mem.controller.rounds import content_key
 from zero_mem.controller.wire.sites import Step, items_of
 from zero_mem.conversation.candidates import Candidate, by_visibility, found_for, required
-from zero_mem.conversation.persisted import Persisted, Sent
+from zero_mem.conversation.persisted import Persisted
+from zero_mem.conversation.sent import Sent
 from zero_mem.conversation.wording import Wording, line_of, superseding
 from zero_mem.errors import RequiredMemoryMissing
 from zero_mem.prompts import Block, Chat, Digests, Placed, Prompt, Shown, Span

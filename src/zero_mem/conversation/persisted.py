@@ -9,7 +9,7 @@ begins with what it is for.
 | `shown` | a memory | why its handle stands in the conversation; goes with the memory |
 | `read` | a memory | that its body was read |
 | `line` | a block and a place in it | what was found for a question; goes with its memory |
-| `sent` | a history, by its digest | how many blocks there were when it was first sent |
+| `sent` | a history, by its digest | how many blocks there were when it was first sent, and when |
 | `asked` | a message of the user | that memories were searched for it |
 | `written` | an expanded output | the provider's own form of it |
 | `refused` | a call | what the model must be told with its result: it ran with an open handle |
@@ -33,6 +33,7 @@ from typing import Any, Final, NamedTuple
 
 from zero_mem import prompts
 from zero_mem.controller.rounds import Answered, Hidden, Piece, content_key
+from zero_mem.conversation.sent import Sent, SentAt, read, written
 from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotFound, ZeroMemError
 from zero_mem.operations.requests import check_name
 from zero_mem.prompts import Block
@@ -42,6 +43,7 @@ from zero_mem.types import MemoryReceipt
 _LONGEST = 200
 _WITHOUT_BODY = "(purged)"
 INJECTED: Final = "injected"
+SCOPE: Final = "controller:"  # begins the scope of a conversation's decisions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +88,9 @@ class Saved(NamedTuple):
     masked: str | None = None
 
 
-class Sent(NamedTuple):
-    """A history that is sent: its digest, how many blocks there are by then, what it asks.
-
-    `asked` names the message of the user that memories were searched for, "" where none were.
-    """
-
-    history: str
-    blocks: int
-    asked: str = ""
+def scope_of(conversation: str) -> str:
+    """Name the scope of a conversation's decisions; its keys are in the order of deciding."""
+    return f"{SCOPE}{conversation}"
 
 
 class Persisted:
@@ -107,7 +103,7 @@ class Persisted:
     def __init__(self, space: Namespace, conversation: str) -> None:
         self._space = space
         self._name = check_name(conversation, "conversation", longest=_LONGEST)
-        self._scope = f"controller:{self._name}"
+        self._scope = scope_of(self._name)
         self._known: dict[str, dict[str, str | None]] = {}
         self._parsed: dict[str, Inserted] = {}
         self._pending: list[dict[str, Any]] | None = None
@@ -198,9 +194,11 @@ class Persisted:
 
     def _list(self, what: str) -> Iterator[dict[str, Any]]:
         self.refresh()
-        for value in self._all(what).values():
-            if value is not None:
-                yield json.loads(value)
+        yield from self.entries(what).values()
+
+    def entries(self, what: str) -> dict[str, dict[str, Any]]:
+        """Give the entries of the accounts "audit", "log" or "claim" by key, in order."""
+        return {k: json.loads(v) for k, v in self._all(what).items() if v is not None}
 
     # Results
 
@@ -369,7 +367,8 @@ class Persisted:
                 self._known.setdefault(what, {}).setdefault(rest, item["value"])
 
     def _sent_items(self, sent: Sent) -> list[dict[str, Any]]:
-        named = (("sent", sent.history, str(sent.blocks)), ("asked", sent.asked, "1"))
+        value = written(sent, self._space.memory.now())
+        named = (("sent", sent.history, value), ("asked", sent.asked, "1"))
         return [
             self._item(what, key, value)
             for what, key, value in named
@@ -378,7 +377,11 @@ class Persisted:
 
     def sent(self) -> dict[str, int]:
         """Read how many blocks there were when a history was first sent, by its digest."""
-        return {key: int(value) for key, value in self._all("sent").items() if value is not None}
+        return {key: one.blocks for key, one in self.histories().items()}
+
+    def histories(self) -> dict[str, SentAt]:
+        """Read what was sent, by its digest, in the order of the first time."""
+        return {key: read(value) for key, value in self._all("sent").items() if value}
 
     def was_asked(self, asked: str) -> bool:
         """Tell whether memories were searched for a message of the user."""

@@ -9,16 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from zero_mem import prompts
+from zero_mem.conversation import turns
 from zero_mem.conversation.injection import Injections, Wanted
 from zero_mem.conversation.persisted import Persisted
+from zero_mem.conversation.turns import Turn, Turns
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.sweep import Ending, SweepReport
-from zero_mem.policy.cost_review import Call, KindReview, Run, review_cost
+from zero_mem.policy.cost_review import Call, KindReview, review_cost
 from zero_mem.prompts import Chat, Placed, Prompt, Span
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count
 from zero_mem.runtime.tools import MemoryIdOf, Results, ToolCall, ToolRun, named_memory_id
-from zero_mem.runtime.turns import Turn, Turns, beginnings, exposures
 from zero_mem.space import Namespace
 from zero_mem.types import Body, MemoryReceipt, Source
 
@@ -230,18 +231,11 @@ class ZeroMemRuntime:
         Args:
             calls: For each prompt in order, what the host gave and what the model then wrote.
         """
-        turns = self._turns.every()[: len(calls)]
+        built = self._turns.every()[: len(calls)]
         with self._one_prompt:
             self._persisted.refresh()
             blocks = self._injections.blocks()
-        starts = beginnings(turns)
-        runs = [
-            Run(
-                calls=tuple(calls[start:stop]),
-                exposures=tuple(exposures(self._injections.wording, blocks, turns[start:stop])),
-            )
-            for start, stop in zip(starts, [*starts[1:], len(calls)], strict=True)
-        ]
+        runs = turns.runs(built, calls, self._injections.wording, blocks)
         return review_cost(runs, tokenizer=self.space.memory.tokenizer)
 
 

@@ -17,7 +17,9 @@ To add a page `NAME`:
    errors: each becomes a page of its own with the right status. `visit.memory` and `visit.space`
    are the store as the visitor's key opens it, so rights hold without being asked; ask
    `visit.may("write")` only to leave out buttons that would be refused. A page for those who
-   administer the whole store says `for_owner=True` and may use `visit.host.memory` then. A page
+   administer the whole store says `for_owner=True` and may use `visit.host.memory` then; one for
+   those who administer any namespace says `for_admins=True`. What has to await something, such
+   as a backup, is an `async def` under `tasks=` instead of `posts=`. A page
    that works without a namespace says `needs_namespace=False`; one that belongs to another and
    is not in the navigation itself says `within="OTHER"`.
 
@@ -54,8 +56,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from zero_mem.console.pages import editing, live, overview, record, records
+from zero_mem.console.pages import (
+    backup,
+    conversations,
+    costs,
+    editing,
+    expiry,
+    keys,
+    live,
+    overview,
+    record,
+    records,
+)
 from zero_mem.console.visit import Page
 
-PAGES: Final[tuple[Page, ...]] = (overview.PAGE, records.PAGE, record.PAGE, editing.PAGE, live.PAGE)
+PAGES: Final[tuple[Page, ...]] = (
+    overview.PAGE,
+    records.PAGE,
+    record.PAGE,
+    editing.PAGE,
+    live.PAGE,
+    conversations.PAGE,
+    costs.PAGE,
+    expiry.PAGE,
+    keys.PAGE,
+    backup.PAGE,
+)
 """All pages, in the order of the navigation."""

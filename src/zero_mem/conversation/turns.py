@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
 
 from zero_mem.conversation.wording import Wording
-from zero_mem.policy.cost_review import Exposure
-from zero_mem.prompts import Block, Prompt
+from zero_mem.policy.cost_review import Call, Exposure, Run
+from zero_mem.prompts import Block, Prompt, Reason
 from zero_mem.space import Namespace
+from zero_mem.storage.times import from_micros, to_micros
+
+SCOPE: Final = "turn:"
+"""Begins the scope of a conversation's turns."""
+
+_REASONS: Final[tuple[Reason, ...]] = ("pinned", "required", "summary", "found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One prompt that was built: of how many and which messages, with which blocks where."""
+    """One prompt that was built: of how many and which messages, with which blocks where.
+
+    `at` is when; None in stores that were written before it was kept.
+    """
 
     messages: int
     digest: str
     blocks: tuple[tuple[int, int], ...]
+    at: datetime | None = None
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -31,7 +43,7 @@ class Turns:
 
     def __init__(self, space: Namespace, conversation: str) -> None:
         self._space = space
-        self._scope = f"turn:{conversation}"
+        self._scope = f"{SCOPE}{conversation}"
 
     def add(self, prompt: Prompt) -> None:
         """Keep a prompt as the next turn, whoever else adds one at the same time."""
@@ -39,6 +51,7 @@ class Turns:
             "messages": len(prompt.host),
             "digest": prompt.digests[len(prompt.host)],
             "blocks": [[placed.block.number, placed.place] for placed in prompt.placed],
+            "at": to_micros(self._space.memory.now()),
         }
         number, value = len(self._space.decisions(self._scope)), json.dumps(fields)
         while not self._space.decide(self._scope, str(number), value, only_new=True):
@@ -56,19 +69,47 @@ class Turns:
 
 
 def _turn(value: str) -> Turn:
-    fields = json.loads(value)
+    fields: dict[str, Any] = json.loads(value)
     blocks = tuple((number, place) for number, place in fields.pop("blocks"))
-    return Turn(blocks=blocks, **fields)
+    at = fields.pop("at", None)
+    return Turn(blocks=blocks, at=None if at is None else from_micros(at), **fields)
 
 
-def beginnings(turns: Sequence[Turn]) -> list[int]:
+def runs(
+    turns: Sequence[Turn],
+    calls: Sequence[Call],
+    wording: Wording,
+    blocks: Sequence[Block],
+    *,
+    reasons: Collection[Reason] = _REASONS,
+) -> list[Run]:
+    """Give the runs that some turns belong to, each with what its prompts showed.
+
+    Args:
+        turns: The turns.
+        calls: What was given and written in each of them.
+        wording: What the blocks say.
+        blocks: All blocks of the conversation.
+        reasons: Which memories count, by the reason why they were shown.
+    """
+    starts = _beginnings(turns)
+    return [
+        Run(
+            calls=tuple(calls[start:stop]),
+            exposures=tuple(_exposures(wording, blocks, turns[start:stop], reasons)),
+        )
+        for start, stop in zip(starts, [*starts[1:], len(calls)], strict=True)
+    ]
+
+
+def _beginnings(turns: Sequence[Turn]) -> list[int]:
     """Name the turns whose prompt lost a block: there the host's messages began anew."""
     lost = [turn for turn in range(1, len(turns)) if turns[turn - 1].numbers - turns[turn].numbers]
     return [0, *lost]
 
 
-def exposures(
-    wording: Wording, blocks: Iterable[Block], turns: Sequence[Turn]
+def _exposures(
+    wording: Wording, blocks: Iterable[Block], turns: Sequence[Turn], reasons: Collection[Reason]
 ) -> Iterator[Exposure]:
     """Give what the blocks of some turns showed, each from the first turn that had it."""
     first_turns: dict[int, int] = {}
@@ -77,7 +118,7 @@ def exposures(
             first_turns.setdefault(number, at)
     carried = [block for block in blocks if block.number in first_turns]
     for number, shown in ((block.number, shown) for block in carried for shown in block.shown):
-        record = wording.record(shown)
+        record = wording.record(shown) if shown.reason in reasons else None
         if record is not None:
             yield Exposure(
                 memory_id=record.memory_id,
