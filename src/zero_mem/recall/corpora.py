@@ -17,15 +17,9 @@ from zero_mem.index.document import index_terms
 from zero_mem.index.units import Unit, unit_of
 from zero_mem.models.date_parsers import DateParser
 from zero_mem.recall.corpus import Corpus
-from zero_mem.storage.base import NamespaceRow, Stored, Transaction
+from zero_mem.storage.base import LARGEST, MOST_TERMS, NamespaceRow, Stored, Transaction
 from zero_mem.text.entities import RULES, EntityExtractor
 from zero_mem.types import Path
-
-LARGEST = 20_000
-"""A namespace of more records is ranked among the best candidates by their words."""
-
-MOST_TERMS = 4_000_000
-"""And one of more terms in all."""
 
 CACHED_UNITS = 60_000
 """How many units of all namespaces are kept; those used least recently go first."""
