@@ -15,9 +15,13 @@ pytestmark = [pytest.mark.fault, pytest.mark.req("prod:auth", "prod:namespaces")
 OPERATIONS = int(os.environ.get("ZERO_MEM_ISOLATION", "10000"))
 
 
-@pytest.mark.parametrize("url", ["memory://", "sqlite:///{}/m.db"], ids=["memory", "sqlite"])
-def test_no_operation_crosses_a_right(url: str, tmp_path: Path) -> None:
-    with Memory.open(url.format(tmp_path), durability="normal") as memory:
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
+def test_no_operation_crosses_a_right(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/m.db"}
+    url = urls.get(store) or request.getfixturevalue("postgres_url")
+    with Memory.open(url, durability="normal") as memory:
         done = Isolation(memory, seed=11).run(OPERATIONS)
     assert done.done == OPERATIONS
     assert done.denied > OPERATIONS // 10
