@@ -126,11 +126,7 @@ class Writer:
         if memory_id is None:
             return
         self.tell("begin", touches=[memory_id], makes=0)
-        try:
-            receipt = self.space.purge(memory_id)
-        except StoreUnavailable:
-            # Erased, while another process still read the old pages: asking again finishes it.
-            receipt = self.space.purge(memory_id)
+        receipt = self.space.purge(memory_id)
         self.tell("done", records=[self.acknowledge(receipt, "", "purged")])
 
 

@@ -35,7 +35,7 @@ from zero_mem.storage.codec import (
     erase_fields,
     purged_key,
 )
-from zero_mem.storage.sqlite_file import SQLiteFile
+from zero_mem.storage.sqlite_file import SQLiteFile, empty_log
 from zero_mem.storage.sqlite_hosts import SQLiteHosts
 from zero_mem.storage.sqlite_rows import (
     CHAIN,
@@ -145,10 +145,10 @@ class SQLiteStorage(Storage):
         with self._file.exclusive(wait=wait) as connection:
             connection.execute("INSERT INTO lexicon (lexicon) VALUES ('rebuild')")
             connection.execute("VACUUM")
-            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-            if not busy:
+            emptied = empty_log(connection, wait=wait)
+            if emptied:
                 connection.execute("DELETE FROM store WHERE name = 'scrub'")
-        if busy:
+        if not emptied:
             raise StoreUnavailable(
                 f"{self._file.path}: erased, but another process still reads the old pages; "
                 "call scrub() again when it has finished (the next open does it too)"
