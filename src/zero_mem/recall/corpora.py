@@ -101,6 +101,11 @@ class Corpora:
             known = self._coherent[row.path] = (row.positions, sample.coherent)
         return known[1]
 
+    @property
+    def units(self) -> int:
+        """How many units of all namespaces are kept now."""
+        return self._units
+
     def forget(self, path: Path) -> None:
         """Forget a namespace's corpus at once, as a purge has to."""
         with self._lock:

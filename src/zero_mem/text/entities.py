@@ -118,7 +118,7 @@ def entities(text: str) -> Iterator[Entity]:
         four digits or more, full dates (as `2024-05-07`), and Chinese names beside a title of
         address.
     """
-    for needed, found in _FINDERS:
+    for needed, found in FINDERS:
         if needed.search(text):
             yield from found(text)
 
@@ -157,13 +157,14 @@ def _chinese_people(text: str) -> Iterator[Entity]:
         yield Entity(match[1], kind="person")
 
 
-_FINDERS: tuple[tuple[re.Pattern[str], Callable[[str], Iterator[Entity]]], ...] = (
+FINDERS: tuple[tuple[re.Pattern[str], Callable[[str], Iterator[Entity]]], ...] = (
     (_CAPITAL, _names),
     (_QUOTE, _titles),
     (_MARK, _marked),
     (_DIGIT, _numbered),
     (_WIDE, _chinese_people),
 )
+"""What finds names, each after what no name of its kind can do without."""
 
 
 def _date(match: re.Match[str]) -> str:
