@@ -28,13 +28,13 @@ from functools import partial
 from pathlib import Path
 
 import psycopg
-from operations import ROUNDS, WORDS_SEED, Row, alternate, clock, queries, texts
+from operations import WORDS_SEED, Row, clock, queries, texts
 
 from zero_mem import Memory
 
 THREADS = 64
 SAVED_BY_THREAD = 40
-BATCHES = 8
+ROUNDS = 8
 SMALL = 10
 """Records of a namespace in the store that recall is compared with."""
 
@@ -108,17 +108,6 @@ def compared(name: str, size: int, found: tuple[float, float, float], bound: flo
     )
 
 
-def single_saves(url: str, given: list[str], size: int = 300) -> Row:
-    """One save a transaction, durable."""
-    slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
-    with store(url, "bench_single") as memory:
-        space, bare = memory.namespace("bench"), Bare(url, "bare_single")
-        found = alternate(
-            lambda n: _all(space.save, slices[n]), lambda n: _all(bare.save, slices[n])
-        )
-    return compared("one durable save, saves per second", size, found, 0.4)
-
-
 def paired(
     ours: Callable[[int], object], bare: Callable[[int], object]
 ) -> tuple[float, float, float]:
@@ -127,7 +116,7 @@ def paired(
     Gives each side's median seconds and the median ratio; the first round warms up.
     """
     before, rounds = clock(partial(bare, 0)), list[tuple[float, float]]()
-    for n in range(BATCHES + 1):
+    for n in range(ROUNDS + 1):
         mine, after = clock(partial(ours, n)), clock(partial(bare, n))
         rounds.append((mine, (before + after) / 2))
         before = after
@@ -137,6 +126,15 @@ def paired(
         statistics.median(theirs for _, theirs in pairs),
         statistics.median(theirs / mine for mine, theirs in pairs),
     )
+
+
+def single_saves(url: str, given: list[str], size: int = 150) -> Row:
+    """One save a transaction, durable."""
+    slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
+    with store(url, "bench_single") as memory:
+        space, bare = memory.namespace("bench"), Bare(url, "bare_single")
+        found = paired(lambda n: _all(space.save, slices[n]), lambda n: _all(bare.save, slices[n]))
+    return compared("one durable save, saves per second", size, found, 0.4)
 
 
 def batch_saves(url: str, given: list[str], size: int = 10_000) -> list[Row]:
