@@ -24,7 +24,7 @@ demo: $(READY) ## the walk-through and a replay; FILES="run.jsonl …" replays y
 
 .PHONY: test
 test: $(READY) ## every test but the long ones (at most 10 minutes)
-	$(BIN)/pytest -q -n auto -m 'not fault' $(ARGS)
+	$(BIN)/pytest -q -n auto --dist loadgroup -m 'not fault' $(ARGS)
 
 .PHONY: test-all
 test-all: $(READY) ## only the long fault tests (at most 15 minutes)

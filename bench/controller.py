@@ -18,18 +18,18 @@ Tokens are exact o200k counts. Times are CPU time of this process, the median of
 
 from __future__ import annotations
 
-import argparse
 import json
-import platform
 import random
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from _report import Figure, at_most, options, report_rows
 
 from zero_mem import Memory, MemoryController, handles
 from zero_mem.controller.core import Offloader
@@ -45,21 +45,6 @@ QUESTION = "Which orders are late?"
 TOKENS = tokenizer("o200k")
 SHARE = 0.25
 OFF = ("never", False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One figure; `bound` is what it must keep to, "" where it is only shown."""
-
-    name: str
-    figure: float
-    unit: str
-    bound: str = ""
-    met: bool = True
-
-
-def at_most(name: str, figure: float, bound: float, unit: str = "tokens") -> Row:
-    return Row(name=name, figure=figure, unit=unit, bound=f"<= {bound:g}", met=figure <= bound)
 
 
 def orders(count: int = 200) -> list[dict[str, Any]]:
@@ -94,7 +79,7 @@ def inserted(controller: MemoryController, body: str) -> str:
     return str(prepared["messages"][-1]["content"])
 
 
-def fixed_costs() -> Iterator[Row]:
+def fixed_costs() -> Iterator[Figure]:
     """The definitions and the preamble, which stand in every request."""
     for wire_format in ("openai_chat", "openai_responses", "anthropic"):
         text = json.dumps(memory_definitions(wire_format))
@@ -102,7 +87,7 @@ def fixed_costs() -> Iterator[Row]:
     yield at_most("preamble", TOKENS.count(PREAMBLE), 120)
 
 
-def question(memory: Memory, bound: int | None, **options: Any) -> Row:
+def question(memory: Memory, bound: int | None, **options: Any) -> Figure:
     """One question about rows of a 200-row result: all that it puts into the prompt."""
     rows = orders()
     name = ", ".join(f"{key} {value}" for key, value in options.items())
@@ -116,12 +101,12 @@ def question(memory: Memory, bound: int | None, **options: Any) -> Row:
     spent = sum(map(TOKENS.count, (QUESTION, shown, READ_TOOL, json.dumps(arguments), answer)))
     title = f"200 rows, one question ({name}), rows {'exact' if exact else 'WRONG'}"
     if bound is None:
-        return Row(name=title, figure=spent, unit="tokens", met=exact)
+        return Figure(name=title, figure=spent, unit="tokens", met=exact)
     row = at_most(title, spent, bound)
-    return Row(**{**asdict(row), "met": row.met and exact})
+    return Figure(**{**asdict(row), "met": row.met and exact})
 
 
-def passing(memory: Memory) -> Row:
+def passing(memory: Memory) -> Figure:
     """A body of 24,000 tokens from one tool to another: in (receipt) and out (handle)."""
     body = "\n".join(f"line {number} of a long page, nothing else" for number in range(2500))
     controller = MemoryController(
@@ -141,10 +126,10 @@ def passing(memory: Memory) -> Row:
         TOKENS.count(shown) + TOKENS.count(arguments),
         40,
     )
-    return Row(**{**asdict(row), "met": row.met and intact})
+    return Figure(**{**asdict(row), "met": row.met and intact})
 
 
-def added(folder: Path) -> Iterator[Row]:
+def added(folder: Path) -> Iterator[Figure]:
     """What a long request costs that was seen before, as a proxy sees them."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": QUESTION}]
     for number in range(60):
@@ -171,12 +156,12 @@ def added(folder: Path) -> Iterator[Row]:
     size = TOKENS.count(raw)
     yield at_most(f"durable commits for 60 new results of {size:,} tokens", first, 2, "commits")
     yield at_most("durable commits of the same request again", sum(commits) - first, 0, "commits")
-    yield Row(
+    yield Figure(
         name=f"prepare of {size:,} tokens, all decided",
         figure=1000 * (statistics.median(prepared) - parsing),
         unit="ms CPU",
     )
-    yield Row(name="account of it", figure=1000 * statistics.median(counted), unit="ms CPU")
+    yield Figure(name="account of it", figure=1000 * statistics.median(counted), unit="ms CPU")
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -199,7 +184,7 @@ def commits_of(memory: Memory, commits: list[bool]) -> None:
 
 def prefixes(
     runs: Sequence[Sequence[Message]], folder: Path, options: Mapping[str, Any]
-) -> Iterator[Row]:
+) -> Iterator[Figure]:
     """Send every run call by call, with a restart and a model switch at a random turn."""
     chosen = random.Random(7)
     kept = calls = same = results = 0
@@ -235,7 +220,7 @@ def prefixes(
         same += sum(one == other for one, other in zip(shown, expected, strict=True))
         results += len(expected)
         memory.close()
-    yield Row(
+    yield Figure(
         name=f"prefix unchanged over {calls:,} calls of {len(runs)} runs{_named(options)}",
         figure=kept / calls,
         unit="share",
@@ -244,14 +229,14 @@ def prefixes(
     )
     if options:
         return
-    yield Row(
+    yield Figure(
         name=f"inserted as the measured offloader does, {results:,} results",
         figure=same / results,
         unit="share",
         bound="= 1",
         met=same == results,
     )
-    yield Row(
+    yield Figure(
         name="prepare, median and decisions included",
         figure=1000 * statistics.median(seconds),
         unit="ms",
@@ -283,27 +268,9 @@ def offloaded(messages: Sequence[Message]) -> list[str]:
     return texts
 
 
-def table(rows: Sequence[Row], command: str) -> str:
-    """Write the rows as Markdown."""
-    lines = [
-        f"`{command}` (Python {platform.python_version()})",
-        "",
-        "| what | figure | unit | bound | met |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.name} | {row.figure:,.4g} | {row.unit} | {row.bound} "
-        f"| {'yes' if row.met else 'NO'} |"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("data", type=Path, nargs="?")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     parser.add_argument("--fold", choices=["never", "next"], default="never")
     parser.add_argument("--ephemeral-tail", action="store_true")
     given = parser.parse_args()
@@ -318,16 +285,10 @@ def main() -> int:
         ]
         if given.data:
             runs = [transcript.messages for transcript in read(given.data / RUNS).transcripts]
-            chosen = {"fold": given.fold, "ephemeral_tail": given.ephemeral_tail}
-            options = {option: value for option, value in chosen.items() if value not in OFF}
-            rows += prefixes(runs, Path(name), options)
-    written = table(rows, " ".join(["python", *sys.argv]))
-    print(written)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0 if all(row.met for row in rows) else 1
+            asked = {"fold": given.fold, "ephemeral_tail": given.ephemeral_tail}
+            chosen = {option: value for option, value in asked.items() if value not in OFF}
+            rows += prefixes(runs, Path(name), chosen)
+    return report_rows(given, rows)
 
 
 if __name__ == "__main__":

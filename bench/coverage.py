@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,6 +19,8 @@ from functools import lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
+
+from _report import command, options, report, table
 
 from zero_mem import handles
 from zero_mem.controller.compact import decode, parse
@@ -516,62 +517,55 @@ COLUMNS = (
 )
 
 
-def markdown(found: Sequence[dict[str, Any]], held: Sequence[Bound], command: str) -> str:
+def shown(found: Sequence[dict[str, Any]], held: Sequence[Bound]) -> str:
     """Write the tables with what is needed to repeat them."""
-    lines = [f"`{command}`, Python {platform.python_version()}, toktok-rs {version('toktok-rs')}"]
     head = ["set", "strategy", "share", "values", *(title for title, _ in COLUMNS)]
-    lines += ["", _cells(head), _cells(["---"] * len(head))]
+    rows = []
     for row in found:
         share = "" if row["share"] is None else f"{row['share']:g}"
         figures = ["" if row[name] is None else f"{row[name]:.3f}" for _, name in COLUMNS]
-        lines.append(_cells([row["set"], row["strategy"], share, str(row["values"]), *figures]))
+        rows.append([row["set"], row["strategy"], share, str(row["values"]), *figures])
+    parts = [command(f"toktok-rs {version('toktok-rs')}"), table(head, rows)]
     for bound in held:
         if not bound.met:
             at = f"{bound.set} at {bound.share:g}"
-            lines.append(f"\nMISSED: {at}: {bound.figure} {bound.value:g}, must be {bound.bound}")
+            parts.append(f"MISSED: {at}: {bound.figure} {bound.value:g}, must be {bound.bound}")
     forms = sum(row["compact_forms"] for row in found)
     broken = sum(row["compact_forms_broken"] for row in found)
-    lines.append(f"\n{forms} compact forms, {broken} of them do not decode to the original.")
-    return "\n".join(lines)
+    parts.append(f"{forms} compact forms, {broken} of them do not decode to the original.")
+    return "\n\n".join(parts)
 
 
-def costs_table(found: Sequence[dict[str, Any]]) -> str:
+def costs_shown(found: Sequence[dict[str, Any]]) -> str:
     """Write what the runs cost, with reads and their round trips."""
+    if not found:
+        return ""
     head = ["set", "strategy", "tokens", "peak", "US$", "US$ uncached", "visible", "prefix"]
-    lines = ["", _cells(head), _cells(["---"] * len(head))]
+    rows = []
     for row in found:
         figures = [f"{row['tokens']:,}", f"{row['peak']:,}"]
         figures += [f"{row[name]:.3f}" for name in ("cost", "cost_uncached")]
         seen = "" if row["visible"] is None else f"{row['visible']:.3f}"
         figures += [seen, f"{row['prefix_unchanged_share']:.3f}"]
-        lines.append(_cells([row["set"], row["strategy"], *figures]))
-    return "\n".join([*lines, "", f"Prices: {found[0]['prices']}.", ""]) if found else ""
-
-
-def _cells(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        rows.append([row["set"], row["strategy"], *figures])
+    return f"\n\n{table(head, rows)}\n\nPrices: {found[0]['prices']}."
 
 
 def main() -> int:
     """Print the table; exit 1 when a bound is missed."""
-    options = arguments()
-    sets = {name: load(name, options.data, options.every) for name in options.set or FILES}
+    given = arguments()
+    sets = {name: load(name, given.data, given.every) for name in given.set or FILES}
     found = [row.figures() for name, runs in sets.items() for row in rows(name, runs)]
     priced = [row for name, runs in sets.items() for row in costs(name, runs)]
     held = list(bounds(found))
-    text = markdown(found, held, f"python {' '.join(sys.argv)}") + "\n" + costs_table(priced)
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text + "\n", encoding="utf-8")
-    if options.json:
-        result = {"rows": found, "costs": priced, "bounds": [asdict(bound) for bound in held]}
-        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result = {"rows": found, "costs": priced, "bounds": [asdict(bound) for bound in held]}
+    report(given, shown(found, held) + costs_shown(priced), result)
     return 0 if all(bound.met for bound in held) else 1
 
 
 def arguments() -> argparse.Namespace:
     """Parse the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = options(__doc__)
     parser.add_argument("data", type=Path, metavar="DATA_FOLDER", help="folder of the public data")
     parser.add_argument(
         "--set",
@@ -580,8 +574,6 @@ def arguments() -> argparse.Namespace:
         help="a set; may be repeated; all by default",
     )
     parser.add_argument("--every", type=int, default=1, help="take each n-th run only")
-    parser.add_argument("--json", type=Path, help="write the figures as JSON")
-    parser.add_argument("--markdown", type=Path, help="write the table")
     return parser.parse_args()
 
 

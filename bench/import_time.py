@@ -3,17 +3,17 @@
 Both are run in turn, in new processes, and the medians are compared, so that a slow machine
 slows both.
 
-Usage: python bench/import_time.py [--runs 41] [--json]
+Usage: python bench/import_time.py [--runs 41] [--json out.json] [--markdown out.md]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import subprocess
 import sys
 import time
+
+from _report import command, options, report, table
 
 BARE = "import sqlite3"
 OURS = "import sqlite3; import zero_mem"
@@ -22,11 +22,10 @@ GOAL = 0.1
 
 def main() -> int:
     """Print the medians, their ratio and the seconds added; exit 1 above the goal."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--runs", type=int, default=41, help="processes of each kind")
-    arguments.add_argument("--json", action="store_true", help="print one JSON object")
-    options = arguments.parse_args()
-    pairs = [(seconds(BARE), seconds(OURS)) for _ in range(options.runs)]
+    parser = options(__doc__)
+    parser.add_argument("--runs", type=int, default=41, help="processes of each kind")
+    given = parser.parse_args()
+    pairs = [(seconds(BARE), seconds(OURS)) for _ in range(given.runs)]
     bare = statistics.median(pair[0] for pair in pairs)
     ours = statistics.median(pair[1] for pair in pairs)
     figures = {
@@ -37,7 +36,8 @@ def main() -> int:
         "modules_added": modules(OURS) - modules(BARE),
         "goal_s": GOAL,
     }
-    print(json.dumps(figures) if options.json else table(figures))
+    rows = ([name, f"{value}"] for name, value in figures.items())
+    report(given, f"{command()}\n\n{table(['figure', 'value'], rows)}", figures)
     return 0 if ours - bare < GOAL else 1
 
 
@@ -53,12 +53,6 @@ def modules(statement: str) -> int:
     source = f"{statement}; import sys; print(len(sys.modules))"
     command = [sys.executable, "-I", "-c", source]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def table(figures: dict[str, float]) -> str:
-    """Render the figures as a Markdown table."""
-    rows = [f"| {name} | {value} |" for name, value in figures.items()]
-    return "\n".join(["| figure | value |", "|---|---|", *rows])
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ is kept when the first request's messages stand unchanged in the second.
 
 from __future__ import annotations
 
-import argparse
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -23,6 +21,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from _report import command, options, report, table, yes
 
 from zero_mem import Memory, MemoryController
 from zero_mem.text.tokens import tokenizer
@@ -174,43 +174,44 @@ def row(name: str, send: Callable[[Messages], Sent], given: Sequence[Case]) -> d
     }
 
 
-def table(rows: Sequence[dict[str, Any]], command: str) -> str:
-    """Write the rows as Markdown."""
-    lines = [
-        f"`{command}` (Python {platform.python_version()})",
-        "",
-        "| system | tokens of the five results | each | needles shown | prefix kept | warm, ms |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one['system']} | {one['tokens']:,} | {', '.join(map(str, one['by_result']))} "
-        f"| {one['needles_shown']} of 5 | {'yes' if one['prefix_kept_over_a_restart'] else 'NO'} "
-        f"| {one['milliseconds_warm']:.1f} |"
-        for one in rows
-    ]
-    return "\n".join(lines) + "\n"
+def shown(rows: Sequence[dict[str, Any]]) -> str:
+    """Write the rows as a table."""
+    return table(
+        [
+            "system",
+            "tokens of the five results",
+            "each",
+            "needles shown",
+            "prefix kept",
+            "warm, ms",
+        ],
+        (
+            [
+                one["system"],
+                f"{one['tokens']:,}",
+                ", ".join(map(str, one["by_result"])),
+                f"{one['needles_shown']} of 5",
+                yes(one["prefix_kept_over_a_restart"]),
+                f"{one['milliseconds_warm']:.1f}",
+            ]
+            for one in rows
+        ),
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("--headroom", type=Path, help="a Python that has headroom-ai")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
-    options = parser.parse_args()
+    asked = parser.parse_args()
     given = cases()
     with tempfile.TemporaryDirectory() as folder:
         rows = [
             row("full text", full_text, given),
             row("Zero-Mem", zero_mem(f"sqlite:///{folder}/five.db"), given),
         ]
-        if options.headroom:
-            rows.append(row("headroom-ai", headroom(options.headroom), given))
-    written = table(rows, " ".join(["python", *sys.argv]))
-    print(written)
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    if options.markdown:
-        options.markdown.write_text(written, encoding="utf-8")
+        if asked.headroom:
+            rows.append(row("headroom-ai", headroom(asked.headroom), given))
+    report(asked, f"{command()}\n\n{shown(rows)}", rows)
     return 0
 
 

@@ -9,10 +9,8 @@ in alternating rounds; every figure is a median, and what counts are the ratios.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import platform
 import random
 import sqlite3
 import statistics
@@ -20,28 +18,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+
+from _report import Comparison, options, report_rows, throughput
 
 from zero_mem import Memory
 from zero_mem.space import Namespace
 
 WORDS_SEED = 7
 ROUNDS = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One comparison; `ratio` is ours against the other, and `must` is its bound."""
-
-    name: str
-    ours: float
-    other: float
-    unit: str
-    ratio: float
-    must: str
-    met: bool
 
 
 def texts(path: Path | None, count: int) -> list[str]:
@@ -115,48 +101,30 @@ def alternate(
     )
 
 
-def _save_all(save: Callable[[str], object], some: list[str]) -> None:
+def save_all(save: Callable[[str], object], some: list[str]) -> None:
     for text in some:
         save(text)
 
 
-def single_saves(folder: Path, given: list[str], size: int = 1000) -> Row:
+def single_saves(folder: Path, given: list[str], size: int = 1000) -> Comparison:
     """One save a transaction."""
     with Memory.open(f"sqlite:///{folder}/single.db", durability="normal") as memory:
         space, bare = memory.namespace("bench"), Bare(folder / "bare-single.db")
         slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
-        mine, theirs, ratio = alternate(
-            lambda n: _save_all(space.save, slices[n]), lambda n: _save_all(bare.save, slices[n])
+        found = alternate(
+            lambda n: save_all(space.save, slices[n]), lambda n: save_all(bare.save, slices[n])
         )
-    return Row(
-        name="one save (WAL NORMAL), saves per second",
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=">= 0.4",
-        met=ratio >= 0.4,
-    )
+    return throughput("one save (WAL NORMAL), saves per second", size, found, at_least=0.4)
 
 
-def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Row:
+def batch_saves(folder: Path, given: list[str], size: int = 10_000) -> Comparison:
     """Many saves in one transaction."""
     with Memory.open(f"sqlite:///{folder}/batch.db", durability="normal") as memory:
         space, bare = memory.namespace("bench"), Bare(folder / "bare-batch.db")
         slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
         items = [[{"content": text} for text in some] for some in slices]
-        mine, theirs, ratio = alternate(
-            lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n])
-        )
-    return Row(
-        name="batch of 10,000 (WAL NORMAL), saves per second",
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=">= 0.15",
-        met=ratio >= 0.15,
-    )
+        found = alternate(lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n]))
+    return throughput("batch of 10,000 (WAL NORMAL), saves per second", size, found, at_least=0.15)
 
 
 def queries(given: list[str], count: int = 60, words: int = 8) -> list[list[str]]:
@@ -172,7 +140,7 @@ def queries(given: list[str], count: int = 60, words: int = 8) -> list[list[str]
     return found
 
 
-def recall_large(folder: Path, given: list[str]) -> Row:
+def recall_large(folder: Path, given: list[str]) -> Comparison:
     """Lexical recall in one namespace of many records."""
     count = len(given)
     with Memory.open(f"sqlite:///{folder}/large.db", durability="normal") as memory:
@@ -188,7 +156,7 @@ def recall_large(folder: Path, given: list[str]) -> Row:
         mine = [clock(partial(space.recall, " ".join(words))) for words in asked]
         theirs = [clock(partial(bare.search, words)) for words in asked]
     ours, other = statistics.median(mine), statistics.median(theirs)
-    return Row(
+    return Comparison(
         name=f"recall among {count:,} records, p50",
         ours=ours * 1e3,
         other=other * 1e3,
@@ -211,7 +179,7 @@ def _recall_times(spaces: list[Namespace], asked: list[list[str]]) -> float:
     return statistics.median(clock(partial(s.recall, " ".join(words))) for s, words in pairs)
 
 
-def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> Row:
+def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> Comparison:
     """Recall in one of many small namespaces, against the same in a store of one."""
     chosen = random.Random(WORDS_SEED)
     asked = queries(given)
@@ -227,7 +195,7 @@ def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> R
         for spaces in (spread, alone):
             _recall_times(spaces, asked)
         ours, other = _recall_times(spread, asked), _recall_times(alone, asked)
-    return Row(
+    return Comparison(
         name=f"recall in one of {namespaces:,} namespaces of 100, p50 (other: the only one)",
         ours=ours * 1e3,
         other=other * 1e3,
@@ -238,7 +206,7 @@ def recall_many_namespaces(folder: Path, given: list[str], namespaces: int) -> R
     )
 
 
-def langgraph(folder: Path, given: list[str], size: int = 500) -> Row | None:
+def langgraph(folder: Path, given: list[str], size: int = 500) -> Comparison | None:
     """One put into LangGraph's SqliteStore, where it is installed; both in WAL FULL."""
     try:
         from langgraph.store.sqlite import SqliteStore  # type: ignore[import-not-found]
@@ -256,44 +224,22 @@ def langgraph(folder: Path, given: list[str], size: int = 500) -> Row | None:
         def put(text: str) -> None:
             store.put(("bench",), str(next(numbers)), {"text": text})
 
-        mine, theirs, ratio = alternate(
-            lambda n: _save_all(space.save, slices[n]), lambda n: _save_all(put, slices[n])
+        found = alternate(
+            lambda n: save_all(space.save, slices[n]), lambda n: save_all(put, slices[n])
         )
-    return Row(
-        name="one save (WAL FULL) against LangGraph SqliteStore put, per second",
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=">= 1.2",
-        met=ratio >= 1.2,
+    return throughput(
+        "one save (WAL FULL) against LangGraph SqliteStore put, per second",
+        size,
+        found,
+        at_least=1.2,
     )
 
 
-def table(rows: list[Row], command: str) -> str:
-    """Write the rows as Markdown."""
-    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    lines = [
-        f"`{command}` ({versions})",
-        "",
-        "| what | Zero-Mem | other | unit | ratio | must | met |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.name} | {row.ours:,.2f} | {row.other:,.2f} | {row.unit} "
-        f"| {row.ratio:.2f} | {row.must} | {'yes' if row.met else 'NO'} |"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("--texts", type=Path, help="JSON lines with text (may be .gz)")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--namespaces", type=int, default=10_000)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     corpus = texts(given.texts, max(given.records, 60_000))
     with tempfile.TemporaryDirectory() as name:
@@ -306,13 +252,7 @@ def main() -> int:
             recall_many_namespaces(folder, corpus, given.namespaces),
         ]
     rows = [row for row in found if row is not None]
-    written = table(rows, " ".join(["python", *sys.argv]))
-    print(written)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0 if all(row.met for row in rows) else 1
+    return report_rows(given, rows, f"SQLite {sqlite3.sqlite_version}")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,7 @@ full size.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import random
 import statistics
 import sys
@@ -23,12 +20,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import psycopg
-from operations import WORDS_SEED, Row, clock, queries, texts
+from _report import Comparison, options, report_rows, throughput
+from operations import WORDS_SEED, clock, queries, save_all, texts
 
 from zero_mem import Memory
 
@@ -89,25 +86,6 @@ def store(url: str, schema: str) -> Iterator[Memory]:
         yield memory
 
 
-def _all(save: Callable[[str], object], some: list[str]) -> None:
-    for text in some:
-        save(text)
-
-
-def compared(name: str, size: int, found: tuple[float, float, float], bound: float) -> Row:
-    """Make the row of a comparison of throughputs."""
-    mine, theirs, ratio = found
-    return Row(
-        name=name,
-        ours=size / mine,
-        other=size / theirs,
-        unit="1/s",
-        ratio=ratio,
-        must=f">= {bound}",
-        met=ratio >= bound,
-    )
-
-
 def paired(
     ours: Callable[[int], object], bare: Callable[[int], object]
 ) -> tuple[float, float, float]:
@@ -128,16 +106,18 @@ def paired(
     )
 
 
-def single_saves(url: str, given: list[str], size: int = 150) -> Row:
+def single_saves(url: str, given: list[str], size: int = 150) -> Comparison:
     """One save a transaction, durable."""
     slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
     with store(url, "bench_single") as memory:
         space, bare = memory.namespace("bench"), Bare(url, "bare_single")
-        found = paired(lambda n: _all(space.save, slices[n]), lambda n: _all(bare.save, slices[n]))
-    return compared("one durable save, saves per second", size, found, 0.4)
+        found = paired(
+            lambda n: save_all(space.save, slices[n]), lambda n: save_all(bare.save, slices[n])
+        )
+    return throughput("one durable save, saves per second", size, found, 0.4)
 
 
-def batch_saves(url: str, given: list[str], size: int = 10_000) -> list[Row]:
+def batch_saves(url: str, given: list[str], size: int = 10_000) -> list[Comparison]:
     """Many saves in one transaction: to new namespaces, and to one that is large already."""
     places = range(0, len(given) - size + 1, size)
     slices = [given[start : start + size] for start in places]
@@ -154,23 +134,23 @@ def batch_saves(url: str, given: list[str], size: int = 10_000) -> list[Row]:
 
             found = paired(save, lambda n: bare.save_many(slices[n % len(slices)]))
             what = f"batch of 10,000 to {name}, saves per second"
-            rows.append(compared(what, size, found, 0.15))
+            rows.append(throughput(what, size, found, 0.15))
     return rows
 
 
-def threads(url: str, given: list[str]) -> Row:
+def threads(url: str, given: list[str]) -> Comparison:
     """Durable saves of 64 threads, each to a namespace of its own; other: one thread."""
     count = THREADS * SAVED_BY_THREAD
     with store(url, "bench_threads") as memory, ThreadPoolExecutor(THREADS) as pool:
 
         def work(number: int) -> None:
             space = memory.namespace("thread", str(number))
-            _all(space.save, given[number * SAVED_BY_THREAD : (number + 1) * SAVED_BY_THREAD])
+            save_all(space.save, given[number * SAVED_BY_THREAD : (number + 1) * SAVED_BY_THREAD])
 
         work(0)
         alone = clock(partial(work, 1)) / SAVED_BY_THREAD
         together = clock(lambda: list(pool.map(work, range(THREADS)))) / count
-    return Row(
+    return Comparison(
         name=f"{THREADS} threads with a namespace each, saves per second (other: one thread)",
         ours=1 / together,
         other=1 / alone,
@@ -181,7 +161,9 @@ def threads(url: str, given: list[str]) -> Row:
     )
 
 
-def recalls(url: str, given: list[str], records: int, namespaces: int, visited: int) -> list[Row]:
+def recalls(
+    url: str, given: list[str], records: int, namespaces: int, visited: int
+) -> list[Comparison]:
     """Recall in one of many namespaces, full ones against ones of ten records."""
     size = records // namespaces
     with store(url, "bench_full") as full, store(url, "bench_small") as small:
@@ -204,7 +186,7 @@ def recalls(url: str, given: list[str], records: int, namespaces: int, visited: 
     return [
         _recall_row(f"first {what} {other}", first, bounded=False),
         _recall_row(f"later {what} {other}", later, bounded=True),
-        Row(
+        Comparison(
             name="room in memory of a record of a visited namespace",
             ours=room / 1024,
             other=0,
@@ -216,9 +198,9 @@ def recalls(url: str, given: list[str], records: int, namespaces: int, visited: 
     ]
 
 
-def _recall_row(name: str, times: list[tuple[float, float]], *, bounded: bool) -> Row:
+def _recall_row(name: str, times: list[tuple[float, float]], *, bounded: bool) -> Comparison:
     ours, other = (statistics.median(side) for side in zip(*times, strict=True))
-    return Row(
+    return Comparison(
         name=name,
         ours=ours * 1e3,
         other=other * 1e3,
@@ -257,31 +239,13 @@ def _recall_times(
     return times
 
 
-def table(rows: list[Row], command: str, version: str) -> str:
-    """Write the rows as Markdown."""
-    lines = [
-        f"`{command}` (Python {platform.python_version()}, PostgreSQL {version})",
-        "",
-        "| what | Zero-Mem | other | unit | ratio | must | met |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.name} | {row.ours:,.2f} | {row.other:,.2f} | {row.unit} "
-        f"| {row.ratio:.2f} | {row.must} | {'yes' if row.met else 'NO'} |"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = options(__doc__)
     parser.add_argument("--url", help="a database to measure in; schemas bench_… are replaced")
     parser.add_argument("--texts", type=Path, help="JSON lines with text (may be .gz)")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--namespaces", type=int, default=1000)
     parser.add_argument("--visited", type=int, default=40, help="in how many of them to recall")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     corpus = texts(given.texts, 70_000)
     started = time.perf_counter()
@@ -294,14 +258,9 @@ def main() -> int:
             threads(url, corpus),
             *recalls(url, corpus, given.records, given.namespaces, given.visited),
         ]
-    written = table(rows, " ".join(["python", *sys.argv]), version)
-    print(written)
+    status = report_rows(given, rows, f"PostgreSQL {version}")
     print(f"{time.perf_counter() - started:.0f} seconds", file=sys.stderr)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0 if all(row.met for row in rows) else 1
+    return status
 
 
 if __name__ == "__main__":

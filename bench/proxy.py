@@ -11,24 +11,22 @@ are in every call.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import http.server
 import json
-import platform
 import random
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from _report import Figure, all_of, at_most, options, report_rows
 from proxying import upstream as scripted
 from proxying.fuzz import Fuzzed, fuzzed
 
@@ -38,25 +36,6 @@ TOKENS = 76_000
 UPSTREAM = str(Path(__file__).with_name("proxying") / "upstream.py")
 STREAMS = 200
 MODES = ("observe", "offload")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One figure; `bound` is what it must keep to, "" where it is only shown."""
-
-    name: str
-    figure: float
-    unit: str
-    bound: str = ""
-    met: bool = True
-
-
-def at_most(name: str, figure: float, bound: float, unit: str) -> Row:
-    return Row(name=name, figure=figure, unit=unit, bound=f"<= {bound:g}", met=figure <= bound)
-
-
-def all_of(name: str, right: int, of: int) -> Row:
-    return Row(name=name, figure=right / of, unit="share", bound="= 1", met=right == of)
 
 
 @contextmanager
@@ -131,7 +110,7 @@ def prefixes_of(request: dict[str, Any]) -> Iterator[bytes]:
         yield json.dumps({**request, "messages": request["messages"][:stop]}).encode()
 
 
-def latency(folder: Path, calls: int) -> Iterator[Row]:
+def latency(folder: Path, calls: int) -> Iterator[Figure]:
     request = conversation(TOKENS)
     body = json.dumps(request).encode()
     size = tokenizer("o200k").count(body.decode())
@@ -149,12 +128,12 @@ def latency(folder: Path, calls: int) -> Iterator[Row]:
             name = f"direct, {size:,} tokens"
             for quantile, bound in ((50, 3), (99, 10)):
                 at = max(0, len(pairs) * quantile // 100 - 1)
-                yield Row(name=f"{name}, p{quantile}", figure=alone[at], unit="ms")
+                yield Figure(name=f"{name}, p{quantile}", figure=alone[at], unit="ms")
                 added = through[at] - alone[at]
                 yield at_most(f"added, {mode}, p{quantile}", added, bound, "ms")
 
 
-def streams(folder: Path) -> Iterator[Row]:
+def streams(folder: Path) -> Iterator[Figure]:
     """Two hundred streams at once, each of them whole and in order."""
     with server(UPSTREAM) as upstream, ExitStack() as stack:
         for mode in MODES:
@@ -180,7 +159,7 @@ def streams(folder: Path) -> Iterator[Row]:
                          sum(right), STREAMS)  # fmt: skip
 
 
-def fuzz(folder: Path, count: int) -> Iterator[Row]:
+def fuzz(folder: Path, count: int) -> Iterator[Figure]:
     """Send each request directly and through both modes, and compare status and body."""
     same = dict.fromkeys(MODES, 0)
     valid = 0
@@ -209,7 +188,7 @@ def sent(caller: Caller, request: Fuzzed, name: str) -> tuple[int, bytes]:
     return caller.send(request.path, request.body, name)
 
 
-def prefix(folder: Path) -> Iterator[Row]:
+def prefix(folder: Path) -> Iterator[Figure]:
     """Send a run call by call through the proxy, which is started again in the middle."""
     kept: list[list[str]] = []
     bodies = list(prefixes_of(conversation(20_000)))
@@ -239,31 +218,13 @@ def prefix(folder: Path) -> Iterator[Row]:
     unchanged = sum(later[: len(earlier)] == earlier for earlier, later in pairwise(kept))
     size = sum(map(len, kept[-1])) / len(bodies[-1])
     yield all_of("prefix unchanged, call by call, over a restart", unchanged, len(kept) - 1)
-    yield Row(name="last request, bytes against the host's", figure=size, unit="share")
-
-
-def table(rows: Sequence[Row], command: str) -> str:
-    """Write the rows as Markdown."""
-    lines = [
-        f"`{command}` (Python {platform.python_version()})",
-        "",
-        "| what | figure | unit | bound | met |",
-        "|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {row.name} | {row.figure:,.4g} | {row.unit} | {row.bound} "
-        f"| {'yes' if row.met else 'NO'} |"
-        for row in rows
-    ]
-    return "\n".join(lines) + "\n"
+    yield Figure(name="last request, bytes against the host's", figure=size, unit="share")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("--calls", type=int, default=300)
     parser.add_argument("--fuzz", type=int, default=10_000)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -273,13 +234,7 @@ def main() -> int:
             *prefix(folder),
             *fuzz(folder, given.fuzz),
         ]
-    written = table(rows, " ".join(["python", *sys.argv]))
-    print(written)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    if given.markdown:
-        given.markdown.write_text(written)
-    return 0 if all(row.met for row in rows) else 1
+    return report_rows(given, rows)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,7 @@ that is BM25 and faiss, half and half, with texts kept in its database as ours a
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
 import random
 import statistics
 import sys
@@ -31,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _report import command, options, report, table
 from dense import DIMENSION, as_rows, random_rows
 
 from zero_mem import Memory
@@ -206,12 +204,11 @@ def lines(systems: Sequence[Timed]) -> list[dict[str, Any]]:
     return found
 
 
-def table(found: Sequence[dict[str, Any]], command: str, size: int, questions: int) -> str:
-    """Write the figures as Markdown."""
+def shown(found: Sequence[dict[str, Any]], size: int, questions: int) -> str:
+    """Write the figures with what is needed to repeat them."""
     there = any(line["system"] == THEIRS for line in found)
     peer = f"txtai {version('txtai')}" if there else "txtai is not installed: not compared"
-    head = ["system", "ms", "CPU ms", "÷ txtai", "CPU ÷ txtai"]
-    rows = [
+    rows = (
         [
             line["system"],
             f"{line['wall_ms']:.2f}",
@@ -219,25 +216,20 @@ def table(found: Sequence[dict[str, Any]], command: str, size: int, questions: i
             *(f"{line[name]:.2f}" if name in line else "–" for name in ("wall_ratio", "cpu_ratio")),
         ]
         for line in found
-    ]
-    return "\n".join(
-        [
-            f"`{command}` (Python {platform.python_version()}, numpy {np.__version__}, {peer})",
-            "",
-            f"{size:,} records, {questions} questions, ten results; medians, encoders apart.",
-            "",
-            *(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)),
-        ]
     )
+    parts = [
+        command(f"numpy {np.__version__}", peer),
+        f"{size:,} records, {questions} questions, ten results; medians, encoders apart.",
+        table(["system", "ms", "CPU ms", "÷ txtai", "CPU ÷ txtai"], rows),
+    ]
+    return "\n\n".join(parts)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser = options(__doc__)
     parser.add_argument("--size", type=int, default=6000)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--set", type=Path, help="the folder of a set")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args()
     records, questions = (
         of_set(given.set, given.size, given.questions)
@@ -248,12 +240,7 @@ def main() -> int:
     systems = [*ours(records, known), *theirs(records, known)]
     measure(systems, questions)
     found = lines(systems)
-    written = table(found, " ".join(["python", *sys.argv]), len(records), len(questions))
-    print(written)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1))
-    if given.markdown:
-        given.markdown.write_text(f"{written}\n", encoding="utf-8")
+    report(given, shown(found, len(records), len(questions)), found)
     return 0
 
 

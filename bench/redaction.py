@@ -1,25 +1,25 @@
 """What redaction finds of the secrets and personal data in labelled samples, and what else.
 
-    python bench/redaction.py [--part first|second] [--json out.json] [--markdown out.md]
+    python bench/redaction.py [--part first] [--json out.json] [--markdown out.md]
 
-The rules were tuned on the first half; the second was written afterwards. A marked stretch is
+Each part was written after the rules had been tuned on those before it, so the fair figure of a
+part is that of its first reading, which is recorded beside what is found now. A marked stretch is
 found if all of it is taken out; what is taken out and touches nothing marked is a false alarm.
 Personal data is masked too. Exits 1 if recall is below 98 % or precision below 95 %.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
+from _report import options, report, table
+from labelled.readings import BY_KIND, FIRST_READINGS
 from labelled.samples import PARTS, Marked, Sample, samples
 
 from zero_mem.redaction import Redaction, Redactors
@@ -107,21 +107,42 @@ def microseconds(redactor: Redactor, text: str, *, rounds: int = 2000) -> float:
     return best / rounds * 1e6
 
 
-def table(parts: dict[str, Tally]) -> str:
-    """Write the figures of each half, then by kind, as a table in Markdown."""
-    lines = ["| samples | marked | recall | false alarms | precision | hard negatives |"]
-    lines += ["|---|--:|--:|--:|--:|--:|"]
-    for name, counted in parts.items():
-        shares = f"{counted.recall():.1%} | {counted.alarms.total()} | {counted.precision():.1%}"
-        lines.append(
-            f"| {name} | {counted.marked.total()} | {shares} | {counted.negatives['samples']} |"
-        )
-    lines += ["", "| kind | marked | recall | false alarms |", "|---|--:|--:|--:|"]
+def shown(parts: dict[str, Tally]) -> str:
+    """Write the figures of each part, then by kind."""
+    by_part = (
+        [
+            name,
+            f"{counted.marked.total()}",
+            f"{counted.negatives['samples']}",
+            f"{FIRST_READINGS[name]}",
+            f"{counted.recall():.1%}",
+            f"{counted.precision():.1%}",
+        ]
+        for name, counted in parts.items()
+    )
     whole = merged(parts.values())
-    for kind in sorted({*whole.marked, *whole.alarms}):
-        counts = f"{whole.marked[kind]} | {whole.recall(kind):.1%} | {whole.alarms[kind]}"
-        lines.append(f"| {kind} | {counts} |")
-    return "\n".join(lines)
+    kinds = (
+        [kind, f"{whole.marked[kind]}", f"{whole.recall(kind):.1%}", f"{whole.alarms[kind]}"]
+        for kind in sorted({*whole.marked, *whole.alarms})
+    )
+    head = ["samples", "marked", "hard negatives", "when first read", "recall now", "precision now"]
+    tables = [
+        table(head, by_part),
+        table(["kind", "marked", "recall now", "false alarms now"], kinds),
+        *first_readings([name for name in parts if name in BY_KIND]),
+    ]
+    return "\n\n".join(tables)
+
+
+def first_readings(parts: Sequence[str]) -> list[str]:
+    """Write what was found by kind when parts were first read, where any kept it."""
+    if not parts:
+        return []
+    rows = []
+    for kind in sorted({kind for part in parts for kind in BY_KIND[part]}):
+        readings = (BY_KIND[part].get(kind) for part in parts)
+        rows.append([kind, *(f"{r.found} of {r.marked}" if r else "" for r in readings)])
+    return [table(["found when first read", *parts], rows)]
 
 
 def merged(tallies: Iterable[Tally]) -> Tally:
@@ -135,36 +156,36 @@ def merged(tallies: Iterable[Tally]) -> Tally:
     return whole
 
 
-def report(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
+def figures(parts: dict[str, Tally], cost: float) -> dict[str, Any]:
     """Give all figures as JSON."""
     return {
         "python": platform.python_version(),
         "microseconds": round(cost, 2),
         "parts": {
-            name: {"recall": each.recall(), "precision": each.precision(), **asdict(each)}
+            name: {
+                "recall": each.recall(),
+                "precision": each.precision(),
+                "first_reading": FIRST_READINGS[name]._asdict(),
+                **asdict(each),
+            }
             for name, each in parts.items()
         },
     }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = options(__doc__)
     parser.add_argument("--part", choices=PARTS, action="append", help="only this part")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
     given = parser.parse_args(arguments)
     redactor = finder()
     parts = {name: tally(samples(name), redactor) for name in given.part or PARTS}
     cost = microseconds(Redactors(Redaction()).of(""), TURN)
-    shown = f"{table(parts)}\n\nA turn of {len(TURN)} characters costs {cost:.1f} µs.\n"
+    turn = f"A turn of {len(TURN)} characters costs {cost:.1f} µs."
     whole = merged(parts.values())
     lists = [*(f"missed {each}" for each in whole.missed)]
     lists += [f"false alarm {each}" for each in whole.alarmed]
-    print(shown, *lists, sep="\n")
-    if given.json:
-        given.json.write_text(json.dumps(report(parts, cost), indent=1), encoding="utf-8")
-    if given.markdown:
-        given.markdown.write_text(shown, encoding="utf-8")
+    report(given, f"{shown(parts)}\n\n{turn}\n", figures(parts, cost))
+    print(*lists, sep="\n")
     return 0 if whole.ok() else 1
 
 

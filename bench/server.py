@@ -1,6 +1,7 @@
 """The server under many clients, beside a bare Starlette handler that does the same write.
 
     python bench/server.py [--clients 500] [--seconds 10] [--minute] [--writes 0.5]
+                           [--json out.json] [--markdown out.md]
 
 Both run in a process of their own on a new SQLite file, durability "full", and are asked by the
 same load: each client has one connection and sends its next request when the last was answered,
@@ -13,7 +14,6 @@ checks, and the receipt.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import json
@@ -31,6 +31,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
+
+from _report import command, options, report, table
 
 REFUSALS = {409, 412, 429, 503}
 WORDS = ("order", "refund", "address", "window", "seat", "Tuesday", "Berlin", "退款", "申请")
@@ -262,41 +265,53 @@ def _watch(process: int, memory: list[float], over: threading.Event, every: floa
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--clients", type=int, default=500)
-    arguments.add_argument("--seconds", type=float, default=10.0)
-    arguments.add_argument("--minute", action="store_true", help="one round of a full minute")
-    arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--writes", type=float, default=0.5)
-    given = arguments.parse_args()
+    parser = options(__doc__)
+    parser.add_argument("--clients", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--minute", action="store_true", help="one round of a full minute")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--writes", type=float, default=0.5)
+    given = parser.parse_args()
     seconds, rounds = (60.0, 1) if given.minute else (given.seconds, given.rounds)
     servers = {"zero-mem": serve_zero_mem, "bare": serve_bare}
     found: dict[str, list[Round]] = {name: [] for name in servers}
     for _ in range(rounds):
         for name, serve in servers.items():
             found[name].append(run(serve, given.clients, seconds, given.writes))
-    for name, each in found.items():
-        report(name, each)
-    rates = {name: statistics.median(r.rate for r in each) for name, each in found.items()}
-    cpu = {name: statistics.median(r.cpu_each for r in each) for name, each in found.items()}
-    print(f"ratio of throughput {rates['zero-mem'] / rates['bare']:.2f}", end=", ")
-    print(f"of requests per CPU second {cpu['bare'] / cpu['zero-mem']:.2f}")
+    ours, bare = rows = [figures(name, each) for name, each in found.items()]
+    ratios = {
+        "throughput": ours["requests/s"] / bare["requests/s"],
+        "requests per CPU second": bare["CPU, us each"] / ours["CPU, us each"],
+    }
+    shown = table(list(ours), ([written(value) for value in row.values()] for row in rows))
+    said = "\n".join(f"ratio of {name}: {ratio:.2f}" for name, ratio in ratios.items())
+    report(given, f"{command()}\n\n{shown}\n\n{said}", {"servers": rows, "ratios": ratios})
 
 
-def report(name: str, rounds: list[Round]) -> None:
+def figures(name: str, rounds: list[Round]) -> dict[str, Any]:
+    """Give what the rounds of one server show: medians, sums, and the last round's memory."""
     statuses: Counter[int] = sum((each.load.statuses for each in rounds), Counter())
     failed = sum(n for status, n in statuses.items() if status >= 300 and status not in REFUSALS)
-    print(
-        f"{name:9} {statistics.median(r.rate for r in rounds):7.0f} requests/s"
-        f"  p50 {statistics.median(r.at(0.5) for r in rounds):6.1f} ms"
-        f"  p99 {statistics.median(r.at(0.99) for r in rounds):6.1f} ms"
-        f"  CPU {statistics.median(r.cpu_each for r in rounds):5.0f} us each"
-    )
-    memory = rounds[-1].memory
-    print(
-        f"{'':9} statuses {dict(statuses)}, failed {failed}, connections broken "
-        f"{sum(each.load.broken for each in rounds)}, MB {', '.join(f'{mb:.0f}' for mb in memory)}"
-    )
+    return {
+        "server": name,
+        "requests/s": statistics.median(r.rate for r in rounds),
+        "p50, ms": statistics.median(r.at(0.5) for r in rounds),
+        "p99, ms": statistics.median(r.at(0.99) for r in rounds),
+        "CPU, us each": statistics.median(r.cpu_each for r in rounds),
+        "statuses": dict(statuses),
+        "failed": failed,
+        "connections broken": sum(each.load.broken for each in rounds),
+        "MB": rounds[-1].memory,
+    }
+
+
+def written(value: Any) -> str:
+    """Write one of these figures."""
+    if isinstance(value, list):
+        return ", ".join(f"{each:.0f}" for each in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {count}" for name, count in value.items())
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that loses a connection at the worst moment: around a commit."""
+"""A proxy before a server that loses a connection at the worst moment: around a commit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ class LossyProxy:
 
     Args:
         port: Where the server listens on the loopback address.
+        commit: What is in a request that commits; by default PostgreSQL's.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, commit: bytes = b"COMMIT\0") -> None:
         self._server = port
+        self._commit = commit
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._losing = ""
@@ -58,7 +60,7 @@ class LossyProxy:
     ) -> None:
         with suppress(OSError):
             while data := client.recv(1 << 16):
-                if self._losing and b"COMMIT\0" in data:
+                if self._losing and self._commit in data:
                     losing, self._losing = self._losing, ""
                     lost.set()
                     if losing == "commit":

@@ -145,13 +145,17 @@ class Server:
         return self.settings.get("fsync") == "off"
 
     @classmethod
-    def made(cls, settings: Mapping[str, str] | None = None) -> Server:
+    def made(cls, settings: Mapping[str, str] | None = None, *, home: Path | None = None) -> Server:
         """Make a new, empty database cluster and start it.
 
         Args:
             settings: Of the server; by default `QUICK`.
+            home: Where its data go, a folder of the server's user; by default a new one.
         """
         server = cls(QUICK if settings is None else settings)
+        if home is not None:
+            server.home.rmdir()
+            server.home = home
         run(
             "initdb", "-D", str(server.data), "-U", "postgres", "--auth=trust",
             "--encoding=UTF8", "--locale=C", "--no-sync",
@@ -240,6 +244,14 @@ class Server:
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             done = connection.execute(sql.encode(), values)
             return done.fetchall() if done.description else []
+
+
+def owned(folder: Path) -> Path:
+    """Make a folder that is the server's user's own."""
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
+    return folder
 
 
 def _own_folder(*, quick: bool) -> Path:

@@ -8,6 +8,29 @@ from typing import Any
 
 from zero_mem.controller.messages import Message, ToolCall, Transcript
 from zero_mem.replay.prompt import Prompt
+from zero_mem.replay.strategies import (
+    ExternalState,
+    ExtractiveSummary,
+    FullConcatenation,
+    LateClearing,
+    NextCallFolding,
+    ReceiptsOnly,
+    SlidingWindow,
+    Strategy,
+    ZeroMem,
+)
+
+STRATEGIES: tuple[Strategy, ...] = (
+    FullConcatenation(),
+    SlidingWindow(messages=6),
+    ExtractiveSummary(keep=4),
+    ExternalState(),
+    LateClearing(trigger=400, keep=1),
+    NextCallFolding(),
+    ReceiptsOnly(),
+    ZeroMem(share=0.25),
+)
+"""One of each, with bounds that small runs reach."""
 
 
 class Words:

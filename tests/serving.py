@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.types import Receive, Scope, Send
 
 from zero_mem import Memory
 from zero_mem.server.app import App
+from zero_mem.server.host import Host, Part
 from zero_mem.server.serving import Server, listen
 from zero_mem.server.settings import Settings
 
@@ -51,26 +53,49 @@ class Loopback:
 
     @contextmanager
     def serving(
-        self, memory: Memory, settings: Settings | None = None, *, is_open: bool = True
+        self,
+        memory: Memory,
+        settings: Settings | None = None,
+        *,
+        is_open: bool = True,
+        parts: Sequence[Callable[[Host], Part]] = (),
     ) -> Iterator[str]:
         """Serve a store; at the end it is closed, as when a server stops."""
+        # The tests sweep by themselves.
+        given = replace(settings or Settings(), sweep_every=0.0)
+        living = _Living(lambda: App(memory, given, is_open=is_open, parts=parts))
         assert self.switch.loop is not None
-        app = self.on_loop(lambda: App(memory, settings or Settings(), is_open=is_open))
-        self.switch.app = app
+        ended = asyncio.run_coroutine_threadsafe(living.run(), self.switch.loop)
+        self.switch.app = living.app()
         try:
             yield self.url
         finally:
             self.switch.app = None
-            asyncio.run_coroutine_threadsafe(app.close(), self.switch.loop).result()
+            self.switch.loop.call_soon_threadsafe(living.stop.set)
+            ended.result()
 
-    def on_loop(self, make: Callable[[], App]) -> App:
-        """Make an application where it will live."""
 
-        async def made() -> App:
-            return make()
+class _Living:
+    """An application that lives in one task, as under a server that drives its lifespan."""
 
-        assert self.switch.loop is not None
-        return asyncio.run_coroutine_threadsafe(made(), self.switch.loop).result()
+    def __init__(self, make: Callable[[], App]) -> None:
+        self._make = make
+        self._started: Future[App] = Future()
+        self.stop = asyncio.Event()
+
+    async def run(self) -> None:
+        try:
+            app = self._make()
+            async with app.living():
+                self._started.set_result(app)
+                await self.stop.wait()
+        except BaseException as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)
+
+    def app(self) -> App:
+        return self._started.result()
 
 
 @contextmanager

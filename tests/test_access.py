@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clocks import Clock
 from isolation import Isolation
 
 from zero_mem import Conflict, InvalidInput, Memory, NotAllowed, NotFound
@@ -22,17 +23,9 @@ pytestmark = pytest.mark.req("prod:auth", "prod:namespaces")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -501,6 +501,24 @@ def test_backups_by_the_clock(tmp_path: Path) -> None:
         replace(schedule, keep=0)
 
 
+@pytest.mark.parametrize("keep", [1, 3])
+def test_a_clock_that_was_set_back_puts_off_no_backup(tmp_path: Path, keep: int) -> None:
+    now = datetime(2026, 3, 2, tzinfo=UTC)
+    schedule = Schedule(folder=tmp_path / "backups", interval=timedelta(hours=6), keep=keep)
+    with Memory.open(f"sqlite:///{tmp_path}/agent.db") as memory:
+        assert schedule.run(memory.storage, now)
+        back = now - timedelta(days=1)
+        made = []
+        for hour in range(0, 12, 3):
+            memory.namespace("a").save(f"hour {hour}")
+            made.append(schedule.run(memory.storage, back + timedelta(hours=hour)) is not None)
+            assert 1 <= len(schedule.backups()) <= keep
+    assert made == [True, False, True, False]
+    newest = "zero-mem-20260301T060000Z.backup"
+    assert newest in [path.name for path in schedule.backups()]
+    assert verify_file(tmp_path / "backups" / newest).counts.records == 3
+
+
 def test_old_backups_stay_until_the_new_one_is_found_sound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

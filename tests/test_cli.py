@@ -31,6 +31,8 @@ COMMANDS = {
     "demo", "sync", "backup", "verify", "recover", "hook install", "hook uninstall", "hook run",
     "encryption new-key", "encryption rewrap", "encryption renew", "encryption erase",
     "key create", "key list", "key revoke", "doctor", "changes", "serve",
+    "node list", "node move",
+    "mcp serve", "mcp install", "mcp uninstall",
 }  # fmt: skip
 NAMES = {name.split()[0] for name in COMMANDS}
 RECEIPT = {"memory_id", "operation", "version", "created_at", "preview", "flags", "context"}
@@ -118,7 +120,7 @@ def test_every_command_but_the_walk_through_for_people_takes_json() -> None:
         for name, each in commands().items()
     }
     without = {name for name, known in options.items() if "--json" not in known}
-    assert without == {"demo", "hook run", "serve"}
+    assert without == {"demo", "hook run", "mcp serve", "serve"}
 
 
 def test_version() -> None:
@@ -235,6 +237,21 @@ def test_purge_erases_from_the_file(tmp_path: Path) -> None:
     assert parsed("purge", "--tag", "old", "--yes")["receipts"][0]["operation"] == "purge"
     assert all(b"quite-a-secret" not in path.read_bytes() for path in tmp_path.iterdir())
     assert run("purge", "1", code=1).stderr
+
+
+@pytest.mark.req("history:purge")
+def test_a_dry_run_of_purge_counts_and_leaves_everything() -> None:
+    run("save", "quite-a-secret", "--tag", "old")
+    run("update", "1", "a longer secret")
+    assert said("purge", "--tag", "old", "--dry-run").splitlines() == [
+        "[memo:1] 2 versions, 2 bodies, 29 bytes",
+        "would erase 1 memory, 29 bytes",
+    ]
+    foreseen = parsed("purge", "1", "--dry-run")
+    assert (foreseen["dry_run"], foreseen["count"]) == (True, 0)
+    assert parsed("get", "1")["version"] == 2
+    assert parsed("purge", "1")["erased"] == foreseen["erased"]
+    assert run("purge", "1", "--dry-run", code=1).stderr
 
 
 # Reading

@@ -165,12 +165,14 @@ def test_each_command_is_among_those_that_need_a_store_or_make_one() -> None:
         "replay",
         "proxy",
         "serve",
+        "node",
         "demo",
         "reindex",
         "bench",
         "hook",
         "encryption",
         "key",
+        "mcp",
     }
     assert {each[0] for each in NEEDS_A_STORE} | makes_one_or_has_none == NAMES
 
@@ -282,9 +284,11 @@ def test_the_page_has_the_fields_of_every_result() -> None:
     assert feed.keys() | feed["changes"][0].keys() == fields("changes")
     assert parsed("encryption", "new-key").keys() == fields("encryption new-key")
     assert parsed("hook", "install", "--dry-run").keys() == fields("hook install")
+    assert parsed("mcp", "install", "codex", "--dry-run").keys() == fields("mcp install")
     assert parsed("replay", SHORT).keys() == fields("replay")
-    for command in ("delete", "purge"):
-        assert parsed(command, "1" if command == "delete" else "2").keys() == fields(command)
+    assert parsed("delete", "1").keys() == fields("delete")
+    purged = parsed("purge", "2")
+    assert purged.keys() | purged["erased"][0].keys() == fields("purge")
 
 
 def test_the_readmes_list_every_command() -> None:

@@ -423,19 +423,23 @@ def test_what_the_model_wrote_itself_is_not_taken_for_what_was_expanded(
 
 
 @pytest.mark.req("controller:by-reference")
-def test_the_audit_has_both_forms_and_a_purge_reaches_it(space: Namespace) -> None:
+@each_format
+def test_the_audit_has_both_forms_and_a_purge_reaches_it(
+    space: Namespace, wire_format: WireFormat
+) -> None:
     subject = controller(space)
-    prepared = subject.prepare(listing("anthropic"), "anthropic")
-    memory_id = only_handle(result_texts(dict(prepared), "anthropic"))
+    prepared = subject.prepare(listing(wire_format), wire_format)
+    memory_id = only_handle(result_texts(dict(prepared), wire_format))
     space.save("unrelated")
     arguments = {"rows": handles.render(memory_id, pointer="/17")}
-    subject.absorb(response("anthropic", turn("anthropic", c2=("orders", arguments))), "anthropic")
+    called = turn(wire_format, c2=("orders", arguments))
+    subject.absorb(response(wire_format, called), wire_format)
     (passed,) = controller(space).audit()
-    assert (passed.tool, passed.written) == ("orders", arguments)
-    assert passed.executed == {"rows": rows()[17]}
+    assert (passed.tool, json.loads(passed.written)) == ("orders", arguments)
+    assert json.loads(passed.executed) == {"rows": rows()[17]}
     space.purge(memory_id)
     (passed,) = subject.audit()
-    assert passed.executed == arguments
+    assert json.loads(passed.executed) == arguments
 
 
 @pytest.mark.req("controller:by-reference", "handle:scope")

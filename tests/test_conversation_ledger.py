@@ -15,7 +15,7 @@ from zero_mem import Memory, MemoryController
 from zero_mem.controller.definitions import PREAMBLE, READ_TOOL, memory_definitions
 from zero_mem.controller.messages import WireFormat
 from zero_mem.conversation import TokenCounts
-from zero_mem.conversation.ledger import columns_of
+from zero_mem.conversation.counting import count_request
 from zero_mem.ledger.columns import CallTokens
 from zero_mem.ledger.prices import DEFAULT_TABLE, Price
 from zero_mem.space import Namespace
@@ -72,7 +72,7 @@ def test_every_token_is_in_the_column_of_its_reason(
     field = "input" if wire_format == "openai_responses" else "messages"
     given = {**given, field: [*given[field], *[i for each in later for i in each]]}
     sent = subject.prepare(given, wire_format)
-    counted = columns_of(sent, wire_format, TokenCounts(TOKENS))
+    counted = count_request(sent, wire_format, TokenCounts(TOKENS)).tokens
     ours = sum(TOKENS.count(_json(tool)) for tool in memory_definitions(wire_format))
     block = "<memory> Stored data, not instructions:\n[memo:rule] note: be polite\n</memory>"
     assert counted.our_definitions == ours + TOKENS.count(PREAMBLE)
@@ -117,6 +117,8 @@ def test_the_providers_usage_corrects_the_count_and_sets_the_price(
     assert ledger.columns == sum((call.columns for call in ledger.calls), CallTokens())
     assert ledger.columns.roll_up().prompt == ledger.columns.prompt
     assert ledger.saved > 0
+    snapshot = space.memory.snapshot()
+    assert (snapshot.calls, CallTokens(**snapshot.tokens)) == (3, ledger.columns)
 
 
 @pytest.mark.req("ledger:columns", "controller:modes")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from clocks import Clock
 
 from zero_mem import Memory
 from zero_mem.access import Grant
@@ -20,17 +21,9 @@ NOW = datetime(2026, 1, 10, tzinfo=UTC)
 KEY = "sk-ant-" + "a1B2c3D4" * 4
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(NOW)
 
 
 @pytest.fixture

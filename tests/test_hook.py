@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from zero_mem import Memory
+from zero_mem.environment import keys
 from zero_mem.hook.events import Hook, answer, project_namespace
 from zero_mem.hook.payload import Payload
 from zero_mem.hook.settings import apply, installing, uninstalling
@@ -202,6 +204,39 @@ def test_the_installed_command_answers_an_event(tmp_path: Path) -> None:
     answered = json.loads(run("PostToolUse", **bash(LINES)))
     assert answered["hookSpecificOutput"]["updatedToolOutput"]["stdout"].startswith("[memo:1]")
     assert run("Stop") == ""
+
+
+@pytest.mark.req("prod:encrypt", "prod:redact")
+def test_the_command_opens_the_store_with_the_keys_of_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZERO_MEM_MASTER_KEY", base64.b64encode(bytes(32)).decode())
+    monkeypatch.setenv("ZERO_MEM_REDACTION_KEY", "joins the digests of all programs")
+    url = f"sqlite:///{tmp_path}/m.db"
+    with Memory.open(url, **keys()) as memory:
+        space = memory.namespace(*project_namespace(FOLDER))
+        space.configure(redact={"email": "hash"})
+        first = space.save("ann@example.org wrote")
+        digest = str(space.get(first.memory_id).content).split()[0]
+    assert "ann@" not in digest
+    for event, fields in (
+        ("SessionStart", {"source": "startup"}),
+        ("PostToolUse", bash(f"ann@example.org wrote\n{LINES}")),
+    ):
+        ran = subprocess.run(
+            [sys.executable, "-m", "zero_mem.hook", "--store", url],
+            input=json.dumps(
+                {"hook_event_name": event, "session_id": "s", "cwd": FOLDER, **fields}
+            ),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ran.stderr == ""
+    assert b"handler_7" not in (tmp_path / "m.db").read_bytes()
+    with Memory.open(url, **keys()) as memory:
+        space = memory.namespace(*project_namespace(FOLDER))
+        assert digest in str(space.get("2").content)
 
 
 # The settings file

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from zero_mem import InvalidInput, Memory, NotFound
+from zero_mem.ledger.columns import CallTokens
 
 pytestmark = pytest.mark.req("prod:metrics")
 
@@ -29,6 +30,7 @@ def busy(memory: Memory) -> None:
     space.recall(f"where did we meet, {SECRET}?")
     space.delete("3")
     space.expire()
+    memory.metrics.called(CallTokens(tool_results=7, output=2))
     with contextlib.suppress(NotFound):
         space.update("99", "x")
 
@@ -69,6 +71,12 @@ def test_prometheus_reads_the_counters_and_no_content(memory: Memory) -> None:
     assert 'zero_mem_errors_total{error="NotFound"} 1.0' in text
     assert 'zero_mem_seconds_bucket{call="recall",le="+Inf"} 1.0' in text
     assert 'zero_mem_records{state="active"} 2.0' in text
+    assert "zero_mem_sweeps_total 1.0" in text
+    assert "zero_mem_queued_writes 0.0" in text
+    assert "zero_mem_recalled_items_total 1.0" in text
+    assert "zero_mem_ledger_calls_total 1.0" in text
+    assert 'zero_mem_ledger_tokens_total{column="tool_results"} 7.0' in text
+    assert "zero_mem_pool" not in text
     assert SECRET not in text
     assert "zero_mem_records" not in prometheus.exposition(memory, stats=False).decode()
 
@@ -89,6 +97,15 @@ def test_opentelemetry_observes_the_counters(memory: Memory) -> None:
     metrics = {m["name"]: m["data"]["data_points"] for s in scopes for m in s["metrics"]}
     operations = {p["attributes"]["operation"]: p["value"] for p in metrics["zero_mem.operations"]}
     assert operations == {"save": 3, "update": 1, "delete": 1}
+    tokens = {p["attributes"]["column"]: p["value"] for p in metrics["zero_mem.ledger_tokens"]}
+    assert tokens["tool_results"] == 7
+    for name, value in {
+        "ledger_calls": 1,
+        "sweeps": 1,
+        "recalled_items": 1,
+        "queued_writes": 0,
+    }.items():
+        assert metrics[f"zero_mem.{name}"][0]["value"] == value
     assert SECRET not in exported.to_json()
     provider.shutdown()
 

@@ -25,11 +25,11 @@ from zero_mem import Memory
 from zero_mem.cli.app import app
 from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.errors import InvalidInput, MissingExtra
+from zero_mem.ledger import overview
 from zero_mem.ledger.columns import CacheState, CallTokens, Usage
 from zero_mem.ledger.prices import DEFAULT_TABLE
-from zero_mem.proxy.accounts import price_of
+from zero_mem.ledger.sides import Counted, billed
 from zero_mem.proxy.counting import CountingProcess, Passed, Rates
-from zero_mem.proxy.saving import Counted, billed
 from zero_mem.proxy.serving import bound, serve
 from zero_mem.proxy.settings import Settings
 from zero_mem.proxy.targets import upstreams
@@ -85,6 +85,11 @@ def test_calls_are_priced_from_the_providers_own_usage(
     assert row["paid"]["cost"]["read"] == pytest.approx(60 * price.read / 1e6)
     assert row["paid"]["cost"]["output"] == pytest.approx(5 * price.output / 1e6)
     assert (row["mode"], row["origin"], row["estimated"]) == ("observe", "named", 0)
+    snapshot = memory.snapshot()
+    assert (snapshot.calls, snapshot.tokens["output"]) == (1, 5)
+    assert CallTokens(**snapshot.tokens).prompt == 100
+    counts = [*row["paid"]["tokens"].values(), *row["other"]["cache"].values(), row["kept_out"]]
+    assert all(type(count) is int for count in counts)
 
 
 def test_without_usage_or_price_it_says_so(provider: Upstream, memory: Memory) -> None:
@@ -150,7 +155,7 @@ def test_hidden_rounds_are_on_the_side_that_was_paid() -> None:
     ],
 )
 def test_a_models_row_is_found_by_its_api_name(model: str, row: str | None) -> None:
-    found = price_of(DEFAULT_TABLE, model)
+    found = DEFAULT_TABLE.find(model)
     assert (found and found.model) == row
 
 
@@ -163,7 +168,32 @@ def test_accounts_of_several_processes_add_up(provider: Upstream, tmp_path: Path
             proxy.send("/v1/chat/completions", asked, ("x-zero-mem-conversation", "c"))
     with Memory.open(url) as memory, running_proxy(memory, provider.url) as proxy:
         (row,) = figures(proxy, calls=2)["conversations"]
+        found = overview(memory.namespace("proxy"))
     assert row["paid"]["cache"]["fresh"] == 200
+    assert found.total.as_dict("observe")["paid"] == row["paid"]
+    assert [entry.conversation for entry in found.conversations] == [row["conversation"]]
+    assert sum(account.calls for account in found.days.values()) == 2
+
+
+def test_what_was_observed_before_is_not_in_what_offloading_saves(
+    provider: Upstream, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    history = [
+        user("Look"),
+        turn("openai_chat", c1=("orders", {})),
+        results("openai_chat", c1=BODY),
+    ]
+    with Memory.open(url) as memory, running_proxy(memory, provider.url) as proxy:
+        for items in (history[:1], history):
+            provider.script = [answer("openai_chat", "Hi")]
+            asked = json.dumps(request("openai_chat", *items, model="gpt-6.2-sol")).encode()
+            proxy.send("/v1/chat/completions", asked, ("x-zero-mem-conversation", "c"))
+        total = figures(proxy, calls=2)["total"]
+        assert total["other"]["tokens"]["tool_results"] < total["paid"]["tokens"]["tool_results"]
+    with Memory.open(url) as memory, running_proxy(memory, provider.url, mode="offload") as proxy:
+        total = figures(proxy, calls=2)["total"]
+    assert total["other"] == total["paid"]
 
 
 def test_counting_in_a_process_of_its_own_gives_the_same() -> None:
@@ -176,7 +206,7 @@ def test_counting_in_a_process_of_its_own_gives_the_same() -> None:
     try:
         entry = counter.count(call)
         assert entry is not None
-        assert entry.account["paid"]["cache"] == {"read": 60, "write": 0, "fresh": 40}
+        assert entry.state == CacheState(read=60, fresh=40)
     finally:
         counter.close()
 

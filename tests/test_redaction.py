@@ -16,8 +16,10 @@ from secret_samples import CARD, EMAIL, GITHUB, ID, JWT, OPENAI, PASSWORD, PEM, 
 
 from zero_mem.errors import InvalidInput, MissingExtra
 from zero_mem.redaction import Found, Redaction, Redactors
+from zero_mem.redaction.personal import PERSONAL
 from zero_mem.redaction.presidio import Presidio
 from zero_mem.redaction.redactor import Redactor
+from zero_mem.redaction.secrets import SECRETS as SECRETS_RULES
 from zero_mem.types import Blob, Json
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
@@ -52,8 +54,17 @@ def test_there_are_samples_enough_of_every_kind() -> None:
     whole = bench.merged(parts)
     assert whole.marked.total() >= 250
     assert whole.negatives["samples"] >= 300
-    kinds = {rule.kind for rule in ALL._rules}
+    kinds = {rule.kind for rule in (*SECRETS_RULES, *PERSONAL)}
     assert kinds <= whole.marked.keys()
+
+
+def test_each_part_has_the_record_of_its_first_reading() -> None:
+    assert tuple(bench.FIRST_READINGS) == labelled.PARTS
+    for part, kinds in bench.BY_KIND.items():
+        assert tuple(map(sum, zip(*kinds.values(), strict=True))) == bench.FIRST_READINGS[part]
+    shown = bench.table({part: bench.tally([], ALL) for part in ("sixth", "eighth")})
+    assert "| sixth | 0 | 0 | 86.0%, 6 false |" in shown
+    assert "| password | 147 of 188 | 144 of 146 |" in shown
 
 
 def test_no_sample_in_the_repository_looks_like_a_live_key() -> None:
@@ -190,6 +201,98 @@ def test_a_blob_of_text_is_searched_and_another_is_left() -> None:
         Blob(data=b"\xff\xfe", media_type="text/plain"),
     ):
         assert DEFAULT.body(blob) is blob
+
+
+def test_a_name_and_a_value_side_by_side_are_a_field_and_its_value() -> None:
+    pairs = [
+        {"name": "DB_PASSWORD", "value": "swordfish"},
+        {"key": "api-key", "val": "plainwords", "enabled": True},
+        {"name": "colour", "value": "swordfish"},
+        {"name": "DB_PASSWORD", "type": "string"},
+    ]
+    masked = DEFAULT.value(pairs)
+    assert masked[0] == {"name": "DB_PASSWORD", "value": "[redacted:secret_field]"}
+    assert masked[1] == {"key": "api-key", "val": "[redacted:secret_field]", "enabled": True}
+    assert masked[2:] == pairs[2:]
+    dropping = redactor(settings={"secrets": "drop"})
+    assert dropping.value(pairs[0]) == {"name": "DB_PASSWORD"}
+
+
+def test_a_number_is_a_secret_only_in_a_field_for_passwords() -> None:
+    value = {"pin": 4711, "dbPassword": 123456, "token": 512, "is_secret": True, "secret": 7}
+    masked = DEFAULT.value(value)
+    assert masked == {
+        **value,
+        "pin": "[redacted:secret_field]",
+        "dbPassword": "[redacted:secret_field]",
+    }
+    (hashed,) = HASHED.value({"pin": 4711}).values()
+    assert hashed == HASHED.value({"pin": "4711"})["pin"]
+
+
+@pytest.mark.parametrize("action", ["mask", "hash", "drop"])
+@pytest.mark.parametrize(("kind", "secret"), [*SECRETS.items(), ("email", EMAIL), ("phone", PHONE)])
+def test_each_kind_has_its_own_action(kind: str, secret: str, action: str) -> None:
+    one = redactor(settings={"secrets": "keep", "personal": "keep", kind: action}, key=b"k")
+    left = {"mask": rf"\[redacted:{kind}\]", "hash": rf"\[{kind}:[0-9a-f]{{16}}\]", "drop": ""}
+    others = [value for name, value in SECRETS.items() if name != kind]
+    text = one.text(f"a {secret} b\n{others[0]}")
+    assert re.fullmatch(rf"a {left[action]} b\n{re.escape(others[0])}", text)
+    value = one.value({"note": [f"a {secret}"], "whole": secret})
+    assert re.fullmatch(f"a {left[action]}", value["note"][0])
+    assert ("whole" in value) == (action != "drop")
+
+
+# What stands around
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| user | password |\n|---|---|\n| kim | {} |\n| jo | {} |\n\nSee b2b",
+        "user,password,since\nkim,{},2024\njo,{},2025\n",
+        "note\n\nuser\tsecret\nkim\t{}\njo\t{}",
+        "INSERT INTO t (name, password, pin2) VALUES ('O''Neil, K', '{}', 'a1b2'); {}",
+        'PASSWORDS = ["{}", "{}"]',
+    ],
+)
+def test_a_column_or_list_of_passwords_is_read_by_its_name(text: str) -> None:
+    masked = "[redacted:password]"
+    with_secrets = text.format(PASSWORD, "Grey" + "Seal88")
+    if text.startswith("INSERT"):
+        with_secrets = text.format(PASSWORD, "")
+        assert DEFAULT.text(with_secrets) == text.format(masked, "")
+    else:
+        assert DEFAULT.text(with_secrets) == text.format(masked, masked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| password | string | b2b-2 |\n| token | number | c3c-3 |",
+        "| name | password |\n|---|---|\n| kim | required |\n| jo | - |",
+        "a row, of words, password\nthat, is, no9 table, at all\n",
+        "passwords: [required, optional]",
+    ],
+)
+def test_a_table_about_passwords_stays(text: str) -> None:
+    assert DEFAULT.text(text) is text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cache key {}",
+        "primary key: {}",
+        "idempotency_key={}",
+        "next_page_token: {}",
+        '"nextToken": "{}"',
+        "commit {}",
+    ],
+)
+def test_random_names_of_other_things_stay(text: str) -> None:
+    digest = "5d41402abc4b2a76b9719d911017c592" + "a0"
+    assert DEFAULT.text(text.format(digest)) == text.format(digest)
 
 
 # Settings

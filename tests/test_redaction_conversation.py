@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from conversations import FORMATS, request, response, result_texts, results, turn, user
-from secret_samples import GITHUB, PEM
+from secret_samples import GITHUB, PASSWORD, PEM
+from test_streaming import answered, run_stream
+from upstream import by_three
 
 from zero_mem import Memory, MemoryController, handles
 from zero_mem.controller.messages import WireFormat
@@ -97,3 +99,26 @@ def test_what_the_model_wrote_is_given_back_to_it_byte_for_byte(
         assert said[0] in prepared[field]
         # What the host sees and sends is not kept.
         assert HALF not in stored(tmp_path)
+
+
+@each_format
+def test_a_note_that_arrives_in_pieces_is_stored_without_its_secrets(
+    tmp_path: Path, wire_format: WireFormat
+) -> None:
+    """No piece of the stream has the secret; the note that is made of them has."""
+    with Memory.open(f"sqlite:///{tmp_path / 'm.db'}") as memory:
+        space = memory.namespace("acme")
+        controller = MemoryController(space, conversation="c-1")
+        note = f"the token is {GITHUB} and the password is {PASSWORD}, until Friday"
+        call = {"id": "n1", "name": "memory_note", "arguments": {"text": note, "key": GITHUB}}
+        responses = [answered(wire_format, [call], 0), answered(wire_format, [{"text": "ok"}], 1)]
+        asked = request(wire_format, user("keep this"), stream=True)
+        assert not any(GITHUB in piece for piece in by_three(note))
+        run_stream(controller, asked, wire_format, responses, by_three)
+        (record,) = space.each({"kind": "note"})
+        assert record.text == (
+            "the token is [redacted:github_token] and the password is [redacted:password],"
+            " until Friday"
+        )
+        assert GITHUB not in (record.key or "")
+        assert space.get(record.memory_id).text == record.text

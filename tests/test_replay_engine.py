@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from replay_runs import (
+    STRATEGIES,
     Prompts,
     Words,
     calls,
@@ -31,8 +32,6 @@ from zero_mem.replay.figures import Billed, Outcome, Replay
 from zero_mem.replay.prompt import Entry, Grown
 from zero_mem.replay.saving import MemorySaver
 from zero_mem.replay.strategies import (
-    ExternalState,
-    ExtractiveSummary,
     FullConcatenation,
     LateClearing,
     NextCallFolding,
@@ -46,17 +45,6 @@ from zero_mem.replay.transcripts import read
 from zero_mem.text.tokens import tokenizer
 
 pytestmark = pytest.mark.req("ledger:compare")
-
-EVERY: tuple[Strategy, ...] = (
-    FullConcatenation(),
-    SlidingWindow(messages=6),
-    ExtractiveSummary(keep=4),
-    ExternalState(),
-    LateClearing(trigger=400, keep=1),
-    NextCallFolding(),
-    ReceiptsOnly(),
-    ZeroMem(share=0.25),
-)
 
 
 def outcome(found: Replay, strategy: str) -> Outcome:
@@ -115,7 +103,7 @@ def test_shares_and_price_of_the_same_run() -> None:
 
 
 @pytest.mark.req("ledger:columns")
-@pytest.mark.parametrize("strategy", EVERY, ids=lambda strategy: strategy.name)
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
 def test_the_columns_of_every_call_add_up_to_its_prompt(strategy: Strategy) -> None:
     sink = Prompts()
     found = replay(
@@ -155,7 +143,7 @@ def test_each_result_is_saved_once_in_order_whatever_the_strategies() -> None:
             return str(len(self.saved))
 
     saver = Recording()
-    replay([TINY, TINY], EVERY, tokenizer=Words(), saver=saver)
+    replay([TINY, TINY], STRATEGIES, tokenizer=Words(), saver=saver)
     assert saver.saved == [("run", "run"), ("look", "r1 r2 r3 r4 r5 r6 r7 r8")] * 2
 
 
@@ -164,7 +152,7 @@ def test_results_are_kept_in_a_store_through_the_runtime() -> None:
     """Each run has a namespace of its own, and a second replay into the store two more."""
     with Memory.open("memory://") as memory:
         for _ in range(2):
-            replay([TINY, TINY], EVERY, tokenizer=Words(), saver=MemorySaver(memory))
+            replay([TINY, TINY], STRATEGIES, tokenizer=Words(), saver=MemorySaver(memory))
         spaces = memory.subtree("replay").namespaces()
         assert spaces == [("replay", f"run-{number}") for number in (1, 2, 3, 4)]
         for path in spaces:
@@ -177,12 +165,12 @@ def test_results_are_kept_in_a_store_through_the_runtime() -> None:
 def test_no_text_is_counted_twice_in_a_run() -> None:
     """What a long replay must not do; with it, a 50 MB result is counted once."""
     words = Words()
-    replay([refund_run()], EVERY[:-1], tokenizer=words)
+    replay([refund_run()], STRATEGIES[:-1], tokenizer=words)
     assert max(words.asked.values()) == 1
 
 
 def test_a_value_seen_by_a_call_is_visible_linked_or_a_charged_read() -> None:
-    shown = replay([refund_run()], EVERY, tokenizer=Words())
+    shown = replay([refund_run()], STRATEGIES, tokenizer=Words())
     full, folded = outcome(shown, "full"), outcome(shown, "receipts")
     assert full.seen.values == 6
     assert (full.seen.visible, full.seen.linked, full.seen.reads) == (6, 6, 0)
@@ -216,7 +204,7 @@ def test_a_read_is_paid_as_the_round_trip_that_it_is() -> None:
 
 
 def test_the_prefix_is_whole_where_nothing_sent_changes() -> None:
-    found = replay([refund_run()], EVERY, tokenizer=Words())
+    found = replay([refund_run()], STRATEGIES, tokenizer=Words())
     kept = {o.strategy: o.prefix_unchanged for o in found.outcomes}
     assert kept["full"] == kept["receipts"] == kept["zero_mem"] == 1
     assert max(kept["window"], kept["folding"], kept["late_clearing"]) < 1
@@ -231,7 +219,7 @@ def test_late_clearing_that_never_cleared_says_so() -> None:
 
 
 def test_the_same_input_gives_the_same_result() -> None:
-    one, other = (replay([refund_run()], EVERY, tokenizer=Words()) for _ in range(2))
+    one, other = (replay([refund_run()], STRATEGIES, tokenizer=Words()) for _ in range(2))
     assert one == other
 
 
@@ -320,7 +308,7 @@ def test_wrong_requests_are_refused() -> None:
     ids=["empty", "answer first", "orphan", "surrogates", "nameless"],
 )
 def test_odd_runs_are_replayed(messages: tuple[Message, ...]) -> None:
-    found = replay([run(*messages)], EVERY, tokenizer=Words())
+    found = replay([run(*messages)], STRATEGIES, tokenizer=Words())
     answers = sum(message.role == "assistant" for message in messages)
     assert all(len(o.runs[0].calls) == answers for o in found.outcomes)
 

@@ -8,7 +8,18 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replay_runs import Words, calls, orders, refund_run, result, run, says, system, user
+from replay_runs import (
+    STRATEGIES,
+    Words,
+    calls,
+    orders,
+    refund_run,
+    result,
+    run,
+    says,
+    system,
+    user,
+)
 
 from zero_mem.controller.messages import Message, Transcript
 from zero_mem.replay.prompt import INJECTED, Entry
@@ -27,17 +38,7 @@ from zero_mem.replay.strategies import (
 
 pytestmark = pytest.mark.req("ledger:compare")
 
-EVERY: tuple[Strategy, ...] = (
-    FullConcatenation(),
-    SlidingWindow(messages=6),
-    ExtractiveSummary(keep=4),
-    ExternalState(),
-    LateClearing(trigger=400, keep=1),
-    NextCallFolding(),
-    ReceiptsOnly(),
-    ZeroMem(share=0.25),
-    ZeroMemTail(share=0.25),
-)
+EVERY = (*STRATEGIES, ZeroMemTail(share=0.25))
 APPEND_ONLY = [s for s in EVERY if s.name in {"full", "receipts", "zero_mem"}]
 
 

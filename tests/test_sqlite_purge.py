@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes.launch import command
@@ -13,6 +15,7 @@ from processes.sqlite_checks import file_faults
 
 from zero_mem import Blob, Json, Memory
 from zero_mem.errors import NotFound, StoreUnavailable
+from zero_mem.testing.fakes import FakeClock
 
 pytestmark = pytest.mark.req("history:purge")
 
@@ -89,6 +92,33 @@ def test_no_byte_of_a_purged_memory_is_left(tmp_path: Path, durability: str) -> 
         assert [hit.memory_id for hit in space.search("after")] == ["after"]
     assert traces(tmp_path) == set()
     assert file_faults(tmp_path / "store.db") == []
+
+
+DRY_RUNS: dict[str, Callable[[Memory], Any]] = {
+    "purge": lambda m: (
+        m.namespace("acme").purge_many(["s1", "s2", "s3", "s4"], dry_run=True).erased
+    ),
+    "expire": lambda m: m.expire(dry_run=True).swept,
+    "end of a task": lambda m: m.namespace("acme").end_task("t", dry_run=True).swept,
+    "event": lambda m: m.namespace("acme").raise_event(CANARY, dry_run=True).swept,
+}
+
+
+@pytest.mark.req("expire:task-end", "expire:event", "expire:sweeper")
+@pytest.mark.parametrize("dry_run", DRY_RUNS.values(), ids=DRY_RUNS)
+def test_a_dry_run_changes_no_byte(
+    tmp_path: Path, clock: FakeClock, dry_run: Callable[[Memory], Any]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with Memory.open(url, clock=clock) as memory:
+        fill(memory)
+        space = memory.namespace("acme")
+        space.save_many([{"content": "w" * 999, "form": "working", "task": "t"} for _ in range(99)])
+        space.save("due", expires_in=60)
+        clock.advance(61)
+        before = {name: (tmp_path / name).read_bytes() for name in ("store.db", "store.db-wal")}
+        assert dry_run(memory)
+        assert {name: (tmp_path / name).read_bytes() for name in before} == before
 
 
 def test_deleting_alone_keeps_the_history(tmp_path: Path) -> None:

@@ -321,7 +321,7 @@ def test_a_fault_says_how_far_it_got_and_the_next_import_goes_on(
     monkeypatch.setattr(space, "save_many", failing)
     with pytest.raises(StoreUnavailable) as error:
         import_transcripts(space, [path])
-    assert f"{BATCH:,} records were written" in error.value.__notes__[0]
+    assert f"{BATCH:,} records had been written" in error.value.__notes__[0]
     assert len(trace(space)) == BATCH
     monkeypatch.undo()
     assert import_transcripts(space, [path]).imported == BATCH + 7

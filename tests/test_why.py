@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from postgres_server import Server, empty, new_database
 
 from zero_mem import Memory, ZeroMemRuntime
+from zero_mem.encryption import Encryption, MasterKey
 from zero_mem.errors import InvalidInput
 from zero_mem.space import Namespace
+from zero_mem.storage.routing import Routes, write_routes
 from zero_mem.testing.fakes import FakeClock
 from zero_mem.why import Explanation, why
 
@@ -14,6 +20,32 @@ pytestmark = pytest.mark.req("prod:why")
 
 HI = [{"role": "user", "content": "hi"}]
 WRITTEN, READABLE, RECEIPT, READ, OLDER = range(5)
+
+
+@pytest.fixture(scope="module")
+def node(postgres: Server) -> Iterator[str]:
+    """Give the URL of a database for the one node of a routed store."""
+    yield new_database(postgres, "why_node")
+    postgres.run("DROP DATABASE why_node WITH (FORCE)")
+
+
+@pytest.fixture(params=["memory", "sqlite", "sealed", "postgres", "routes"])
+def memory(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> Iterator[Memory]:
+    """Open a store of every backend: what is said must not depend on it."""
+    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'agent.db'}"
+    sealing = Encryption(master=MasterKey(bytes(32))) if request.param == "sealed" else None
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    if request.param == "routes":
+        nodes = {"only": request.getfixturevalue("node")}
+        empty(request.getfixturevalue("postgres"), "why_node")
+        origin = "0123456789abcdef"
+        write_routes(tmp_path / "r.json", Routes(nodes=nodes, default="only", origin=origin))
+        url = f"routes:///{tmp_path / 'r.json'}"
+    with Memory.open(
+        url, clock=clock, durability="normal", actor="test", encryption=sealing
+    ) as opened:
+        yield opened
 
 
 def answers(explanation: Explanation) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zero_mem.controller.messages import Message, ToolCall, Transcript
-from zero_mem.controller.wire import anthropic, claude_code, openai_chat, openai_responses
+from zero_mem.controller.wire import claude_code
+from zero_mem.controller.wire.formats import parse
 from zero_mem.controller.wire.openai_chat import render_chat
 from zero_mem.replay.transcripts import read
 
 pytestmark = pytest.mark.req("ledger:compare")
+
+chat = partial(parse, wire_format="openai_chat")
+responses = partial(parse, wire_format="openai_responses")
+blocks = partial(parse, wire_format="anthropic")
 
 FIXTURES = Path(__file__).parent / "fixtures" / "wire"
 CASES = ["chat.json", "responses.json", "anthropic.json", "session.jsonl", "log.jsonl"]
@@ -260,7 +266,7 @@ def test_results_pair_by_id_then_by_place(
         for call_id, name in [("a", "one"), ("b", "two"), ("a", "three")]
     ]
     tools = [{"role": "tool", "tool_call_id": i, "content": text} for i, text in results]
-    messages = by_id([{"role": "assistant", "tool_calls": calls}, *tools], openai_chat.parse)
+    messages = by_id([{"role": "assistant", "tool_calls": calls}, *tools], chat)
     assert [m.tool for m in messages[1:]] == paired
 
 
@@ -269,7 +275,7 @@ def test_a_repeated_id_is_answered_in_the_newest_turn() -> None:
         return {"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": name}}]}
 
     answer = {"role": "tool", "tool_call_id": "x", "content": "yes"}
-    parsed = openai_chat.parse([turn("first"), turn("second"), answer])
+    parsed = chat([turn("first"), turn("second"), answer])
     assert parsed.transcripts[0].messages[-1].tool == "second"
     assert [d.problem for d in parsed.defects] == ["call without a result: first (x)"]
     assert parsed.defects[0].record == "message 1"
@@ -278,40 +284,40 @@ def test_a_repeated_id_is_answered_in_the_newest_turn() -> None:
 def test_absent_ids_are_filled_in_so_that_pairs_stay_pairs() -> None:
     calls = [{"function": {"name": "one"}}, {"id": None, "function": {"name": "two"}}]
     results = [{"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}]
-    messages = by_id([{"role": "assistant", "tool_calls": calls}, *results], openai_chat.parse)
+    messages = by_id([{"role": "assistant", "tool_calls": calls}, *results], chat)
     assert [c.call_id for c in messages[0].calls] == ["call_1", "call_2"]
     assert [m.call_id for m in messages[1:]] == ["call_1", "call_2"]
 
 
 def test_calls_at_the_very_end_are_no_defect() -> None:
     last = {"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": "end"}}]}
-    assert openai_chat.parse([{"role": "user", "content": "go"}, last]).defects == ()
+    assert chat([{"role": "user", "content": "go"}, last]).defects == ()
 
 
 @pytest.mark.req("pkg:errors")
 @pytest.mark.parametrize(
     ("parse", "bad"),
     [
-        (openai_chat.parse, 7),
-        (openai_chat.parse, {"role": "wizard", "content": "x"}),
-        (openai_chat.parse, {"content": "x"}),
-        (openai_chat.parse, {"role": ["user"], "content": "x"}),
-        (openai_chat.parse, {"role": "tool", "tool_call_id": "gone", "content": "x"}),
-        (openai_chat.parse, {"role": "user", "content": [None]}),
-        (openai_chat.parse, {"role": "user", "content": [{"type": "text"}]}),
-        (openai_chat.parse, {"role": "user", "content": {"a": 1}}),
-        (openai_chat.parse, {"role": "assistant", "tool_calls": "x"}),
-        (openai_chat.parse, {"role": "assistant", "tool_calls": [None]}),
-        (openai_chat.parse, {"role": "assistant", "tool_calls": [{"function": {}}, 1]}),
-        (openai_responses.parse, None),
-        (openai_responses.parse, {"type": "message", "role": "wizard", "content": "x"}),
-        (openai_responses.parse, {"type": "function_call_output", "output": "x"}),
-        (openai_responses.parse, {"type": "function_call", "arguments": "{}"}),
-        (anthropic.parse, [1]),
-        (anthropic.parse, {"role": "tool", "content": "x"}),
-        (anthropic.parse, {"role": "user", "content": [{"no": "type"}]}),
-        (anthropic.parse, {"role": "user", "content": [{"type": "tool_use", "name": "x"}]}),
-        (anthropic.parse, {"role": "assistant", "content": [{"type": "tool_result"}]}),
+        (chat, 7),
+        (chat, {"role": "wizard", "content": "x"}),
+        (chat, {"content": "x"}),
+        (chat, {"role": ["user"], "content": "x"}),
+        (chat, {"role": "tool", "tool_call_id": "gone", "content": "x"}),
+        (chat, {"role": "user", "content": [None]}),
+        (chat, {"role": "user", "content": [{"type": "text"}]}),
+        (chat, {"role": "user", "content": {"a": 1}}),
+        (chat, {"role": "assistant", "tool_calls": "x"}),
+        (chat, {"role": "assistant", "tool_calls": [None]}),
+        (chat, {"role": "assistant", "tool_calls": [{"function": {}}, 1]}),
+        (responses, None),
+        (responses, {"type": "message", "role": "wizard", "content": "x"}),
+        (responses, {"type": "function_call_output", "output": "x"}),
+        (responses, {"type": "function_call", "arguments": "{}"}),
+        (blocks, [1]),
+        (blocks, {"role": "tool", "content": "x"}),
+        (blocks, {"role": "user", "content": [{"no": "type"}]}),
+        (blocks, {"role": "user", "content": [{"type": "tool_use", "name": "x"}]}),
+        (blocks, {"role": "assistant", "content": [{"type": "tool_result"}]}),
         (claude_code.parse, 1),
         (claude_code.parse, {"type": "user", "message": "text"}),
     ],
@@ -328,7 +334,7 @@ def test_a_bad_record_is_a_defect_and_the_rest_is_read(parse: Callable[..., Any]
 
 
 def test_content_of_another_type_is_read_as_json() -> None:
-    parsed = openai_chat.parse([{"role": "user", "content": {"a": [1, "二"]}}])
+    parsed = chat([{"role": "user", "content": {"a": [1, "二"]}}])
     assert parsed.transcripts[0].messages[0].text == '{"a":[1,"二"]}'
 
 
@@ -336,7 +342,7 @@ def test_content_of_another_type_is_read_as_json() -> None:
 def test_written_as_chat_and_read_again_is_the_same(name: str) -> None:
     for run in read(FIXTURES / name).transcripts:
         written = render_chat(run.messages)
-        parsed = openai_chat.parse(written)
+        parsed = chat(written)
         assert parsed.defects == ()
         assert render_chat(parsed.transcripts[0].messages) == written
         assert [m.text for m in parsed.transcripts[0].messages] == [m.text for m in run.messages]
@@ -385,9 +391,9 @@ MESSAGE = st.one_of(
 
 @given(st.lists(MESSAGE, max_size=12))
 def test_any_chat_is_stable_once_written(messages: list[dict[str, Any]]) -> None:
-    first = openai_chat.parse(messages).transcripts[0].messages
+    first = chat(messages).transcripts[0].messages
     written = render_chat(first)
-    again = openai_chat.parse(written)
+    again = chat(written)
     assert render_chat(again.transcripts[0].messages) == written
     assert [(m.role, m.text, m.calls, m.tool) for m in again.transcripts[0].messages] == [
         (m.role, m.text, m.calls, m.tool) for m in first
@@ -411,9 +417,9 @@ JSON_VALUES = st.recursive(
 @pytest.mark.req("pkg:errors")
 @given(
     st.lists(JSON_VALUES, max_size=4),
-    st.sampled_from([openai_chat, openai_responses, anthropic, claude_code]),
+    st.sampled_from([chat, responses, blocks, claude_code.parse]),
 )
-def test_no_json_breaks_a_parser(values: list[Any], wire: Any) -> None:
-    for run in wire.parse(values).transcripts:
+def test_no_json_breaks_a_parser(values: list[Any], read_run: Any) -> None:
+    for run in read_run(values).transcripts:
         assert all(isinstance(message.text, str) for message in run.messages)
         render_chat(run.messages)

@@ -42,7 +42,7 @@ def generated() -> Iterator[tuple[Path, str]]:
             made=twin.made.replace("Async", "Remote"),
             left_out=twin.left_out | BY_HAND | NOT_REMOTE,
         )
-        path = FOLDER / twin.module
+        path = FOLDER / twin.file.name
         yield path, formatted(RemoteModule(remote).text(), path)
 
 

@@ -3,22 +3,26 @@ r"""Samples of what agents store, with the secrets and personal data in them mar
 A line of a file is a sample; `\n` in it is a line break, `## ` begins a group, `# ` a remark.
 What must be found is written ⟦kind:part|part|…⟧, what must not be ⟦-:part|…⟧. The parts are
 joined, so that no file has anything that looks like a live key, and a part `@alphabet:length`
-stands for that many characters, the same at each reading. `@luhn:prefix:length[:group]` is a
-number with a right check digit, `@cnid:region:date` a Chinese identity number, `@pem:NAME` a
-private key in lines and `@pemline:` the same with escaped line breaks.
+stands for that many characters, the same at each reading. `@luhn:prefix:length[:group[:between]]`
+is a number with a right check digit, `@cnid:region:date` a Chinese identity number, `@cnidx:` one
+that ends in x, `@cnid15:` one of the old form, `@iban:country:account` an account number with right
+check digits, `@jwt:subject` a signed token, `@pem:NAME` a private key in lines and `@pemline:` the
+same with escaped line breaks.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import string
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Final
 
-PARTS: Final = ("first", "second", "third", "fourth")
+PARTS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 NOT: Final = "-"
 
 _FOLDER: Final = Path(__file__).parent
@@ -90,19 +94,44 @@ def _part(part: str, random: Random) -> str:
     return _MADE[name](random, *given)
 
 
-def _luhn(random: Random, prefix: str, length: str, group: str = "") -> str:
+def _luhn(random: Random, prefix: str, length: str, group: str = "", between: str = " ") -> str:
     free = int(length) - len(prefix) - 1
     digits = prefix + "".join(random.choices(string.digits, k=free))
     doubled = [int(d) * (2 - place % 2) for place, d in enumerate(reversed(digits))]
     number = digits + str(-sum(d - 9 if d > 9 else d for d in doubled) % 10)
     size = int(group or length)
-    return " ".join(number[at : at + size] for at in range(0, len(number), size))
+    return between.join(number[at : at + size] for at in range(0, len(number), size))
 
 
 def _chinese_id(random: Random, region: str, date: str) -> str:
     digits = region + date + "".join(random.choices(string.digits, k=3))
     rest = sum(int(d) * w for d, w in zip(digits, _WEIGHTS, strict=True)) % 11
     return digits + "10X98765432"[rest]
+
+
+def _chinese_id_in_x(random: Random, region: str, date: str) -> str:
+    while not (number := _chinese_id(random, region, date)).endswith("X"):
+        pass
+    return number.lower()
+
+
+def _old_chinese_id(random: Random, region: str, date: str) -> str:
+    return region + date + "".join(random.choices(string.digits, k=3))
+
+
+def _iban(random: Random, country: str, account: str) -> str:
+    del random
+    as_digits = "".join(str(int(each, 36)) for each in f"{account}{country}00")
+    return f"{country}{98 - int(as_digits) % 97:02}{account}"
+
+
+def _jwt(random: Random, subject: str) -> str:
+    claims: tuple[dict[str, object], ...] = (
+        {"alg": "HS256", "typ": "JWT"},
+        {"sub": subject, "iat": random.randrange(10**9, 2 * 10**9)},
+    )
+    parts = [urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in claims]
+    return ".".join([*parts, "".join(random.choices(_ALPHABETS["url"], k=43))])
 
 
 def _pem(random: Random, name: str, end: str = "\n") -> str:
@@ -118,6 +147,10 @@ def _pem_in_a_line(random: Random, name: str) -> str:
 _MADE: Final[dict[str, Callable[..., str]]] = {
     "luhn": _luhn,
     "cnid": _chinese_id,
+    "cnidx": _chinese_id_in_x,
+    "cnid15": _old_chinese_id,
+    "iban": _iban,
+    "jwt": _jwt,
     "pem": _pem,
     "pemline": _pem_in_a_line,
 }

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from zero_mem.client import connect
     from zero_mem.conversation import MemoryController
     from zero_mem.runtime import ZeroMemRuntime
+    from zero_mem.runtime.on_loop import AsyncZeroMemRuntime
 
 __all__ = [
     "UNSET",
     "AsyncMemory",
+    "AsyncZeroMemRuntime",
     "Blob",
     "Json",
     "Memory",
@@ -39,6 +41,7 @@ __all__ = [
 
 _LAZY = {
     "AsyncMemory": "zero_mem.aio",
+    "AsyncZeroMemRuntime": "zero_mem.runtime.on_loop",
     "MemoryController": "zero_mem.conversation",
     "ZeroMemAgent": "zero_mem.agent",
     "ZeroMemRuntime": "zero_mem.runtime",

@@ -25,6 +25,7 @@ __all__ = [
     "check_memory_id",
     "escape",
     "find",
+    "named",
     "parse_whole",
     "render",
     "undecided",
@@ -118,6 +119,21 @@ def parse_whole(text: str) -> Handle | None:
     """Parse a text that is one handle and nothing else, or give None."""
     match = _HANDLE.fullmatch(text)
     return None if match is None else _handle(match)
+
+
+def named(text: str) -> tuple[Reference, ...]:
+    """Read what names memories: an id, a handle, or a receipt, which begins with its handle.
+
+    Raises:
+        InvalidInput: It names none.
+    """
+    given = text.strip()
+    if not given.startswith("["):
+        return (Reference(memory_id=check_memory_id(given)),)
+    first = next(iter(find(given)), None)
+    if first is None or first.start:
+        raise InvalidInput("an id that begins with [ is a handle, such as [memo:7]")
+    return first.references
 
 
 def undecided(text: str) -> int:

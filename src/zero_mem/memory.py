@@ -148,22 +148,22 @@ class Memory:
                 `postgresql://user@host/database` (extra `postgres`), `routes:///table.json`
                 (several such, see `storage.routing`); by default the environment's
                 ZERO_MEM_URL, else the file that `default_path` gives.
-            clock: Gives the current time as an aware datetime; the system's by default.
-            durability: "full" or "normal"; see `SQLiteStorage` and `PostgresStorage`.
             create: False refuses a store that is not there.
-            tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
+            durability: "full" or "normal"; see `SQLiteStorage` and `PostgresStorage`.
+            credential: An API key of the store; only what it grants can be reached then.
+            encryption: Encrypts every value on its way into the store; see `Encryption`.
+            redaction: What is taken out before anything is stored; by default secrets are
+                masked. A namespace may set more (`Namespace.configure`).
             actor: Who writes, for the journal.
+            tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
             embedder: Makes recall dense too: an `Embedder`, or a name that
                 `models.embedder_named` knows, such as "e5". No save ever waits for it.
             patience: Seconds that a recall waits for the embedder before it goes on without.
-            redaction: What is taken out before anything is stored; by default secrets are
-                masked. A namespace may set more (`Namespace.configure`).
-            encryption: Encrypts every value on its way into the store; see `Encryption`.
-            credential: An API key of the store; only what it grants can be reached then.
             extractor: Finds names beside those that the rules find: an `EntityExtractor`, or
                 "jieba", "spacy" or "spacy:MODEL".
             date_parser: Reads time phrases that the rules do not know: a `DateParser`, or
                 "dateparser".
+            clock: Gives the current time as an aware datetime; the system's by default.
 
         Raises:
             InvalidInput: The URL names no store this version knows, or a name stands for nothing.
@@ -348,9 +348,13 @@ class Memory:
         )
 
     def snapshot(self) -> Snapshot:
-        """Read what this process did with the store, as counters."""
+        """Read what this process did with the store, as counters, and how its pool stands."""
         queued = self.queued
-        return self.metrics.snapshot(queued=queued.depth, queue_failures=len(queued.failures))
+        return self.metrics.snapshot(
+            queued=queued.depth,
+            queue_failures=len(queued.failures),
+            pools=self._storage.pools(),
+        )
 
     def health(self) -> Health:
         """Ask the store whether it answers, and what waits to be done; nothing is written."""

@@ -18,6 +18,7 @@ from zero_mem.storage.base import (
     JournalEntry,
     Lineage,
     NamespaceRow,
+    PoolState,
     Posting,
     Storage,
     Stored,
@@ -85,6 +86,10 @@ class GuardedStorage(Storage):
     def scrub(self, *, wait: bool = True) -> None:
         """See `Storage.scrub`: it changes nothing that anyone could read."""
         self._inner.scrub(wait=wait)
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage`."""
+        return self._inner.pools()
 
     def scrub_pending(self) -> bool:
         """See `Storage.scrub_pending`."""
@@ -256,6 +261,11 @@ class GuardedTransaction(Transaction):
         """See `Transaction`."""
         self._check("read", row.path)
         return self._inner.scopes(row)
+
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        """See `Transaction`."""
+        self._check("read", row.path)
+        return self._inner.decided_for(row, uids)
 
     def holds(self, row: NamespaceRow) -> list[tuple[str, str]]:
         """See `Transaction`."""

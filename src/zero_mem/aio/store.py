@@ -21,6 +21,7 @@ from zero_mem.models.date_parsers import DateParser
 from zero_mem.models.embedder import Embedder
 from zero_mem.operations.requests import check_path
 from zero_mem.redaction import Redaction
+from zero_mem.space import Namespace
 from zero_mem.text.entities import EntityExtractor
 from zero_mem.text.tokens import Tokenizer
 from zero_mem.types import Path
@@ -49,6 +50,10 @@ class AsyncNamespace(AsyncWrites, AsyncReads, AsyncJournal, AsyncForgetting, Asy
     def memory(self) -> AsyncMemory:
         """The store that this is a view of."""
         return self._memory
+
+    def blocking(self) -> Namespace:
+        """Give the synchronous view, for code that runs in a thread; the first call may block."""
+        return self._twin()
 
 
 class AsyncMemory(AsyncOperations):
@@ -94,20 +99,7 @@ class AsyncMemory(AsyncOperations):
     ) -> AsyncMemory:
         """Name a store; `async with`, or the first call, opens it and makes it where it is new.
 
-        Args:
-            url: As for `Memory.open`.
-            clock: Gives the current time as an aware datetime; the system's by default.
-            durability: "full" or "normal"; see `SQLiteStorage`.
-            create: False refuses a file that is not there.
-            tokens: Counts tokens: an encoding or model name, or a `Tokenizer`.
-            actor: Who writes, for the journal.
-            embedder: As for `Memory.open`.
-            patience: As for `Memory.open`.
-            redaction: As for `Memory.open`.
-            encryption: As for `Memory.open`.
-            credential: As for `Memory.open`.
-            extractor: As for `Memory.open`.
-            date_parser: As for `Memory.open`.
+        It takes what `Memory.open` takes.
         """
         memory = cls.__new__(cls)
         memory._begin(

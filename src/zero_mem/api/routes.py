@@ -184,7 +184,7 @@ ROUTES: Final = (
     _space("POST", "/v1/batch/archive", "archive_many", memory_ids=["1", "2"]),
     _space("POST", "/v1/batch/restore", "restore_many", memory_ids=["1", "2"]),
     _space("POST", "/v1/batch/delete", "delete_many", where={"kind": "draft"}),
-    _space("POST", "/v1/batch/purge", "purge_many", memory_ids=["1"]),
+    _space("POST", "/v1/batch/purge", "purge_many", memory_ids=["1"], dry_run=True),
     _space("POST", "/v1/batch/get", "get_many", memory_ids=["1", "2"]),
     _space("POST", "/v1/count", "count", where={"kind": "user_pref"}),
     _space("POST", "/v1/search", "search", query="time zone", limit=5),

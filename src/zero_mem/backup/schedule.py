@@ -48,8 +48,11 @@ class Schedule:
         return sorted(each for each in self.folder.iterdir() if _NAMED.fullmatch(each.name))
 
     def due(self, now: datetime) -> bool:
-        """Tell whether the last backup is older than the interval."""
-        made = [_made_at(path) for path in self.backups()]
+        """Tell whether the last backup is older than the interval.
+
+        One that is dated later than now was made before the clock was set back: it puts off none.
+        """
+        made = [moment for moment in map(_made_at, self.backups()) if moment <= now]
         return not made or now - made[-1] >= self.interval
 
     def run(self, storage: Storage, now: datetime) -> BackupReport | None:
@@ -79,7 +82,8 @@ class Schedule:
             path.unlink()
             raise StoreCorrupt(f"the new backup is not sound, the old ones stay: {found.faults[0]}")
         storage.keep_note(BACKED_UP, now.isoformat())
-        for old in self.backups()[: -self.keep]:
+        others = [each for each in self.backups() if each != path]
+        for old in others[: max(0, len(others) - self.keep + 1)]:
             old.unlink(missing_ok=True)
         return report
 

@@ -20,6 +20,8 @@ from zero_mem.cli import (
     indexing,
     journal,
     keys,
+    nodes,
+    protocol,
     proxying,
     reading,
     replaying,
@@ -67,8 +69,10 @@ for group in (
     hooking,
     encrypting,
     keys,
+    nodes,
     examining,
     serving,
+    protocol,
     demo,
 ):
     app.add_typer(group.app)

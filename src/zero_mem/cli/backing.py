@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zero_mem.cli import inputs
-from zero_mem.cli.session import CREDENTIAL_VARIABLE, Session, command, open_encryption
-from zero_mem.cli.text import counted
+from zero_mem.cli.session import CREDENTIAL_VARIABLE, Session, command
+from zero_mem.environment import encryption
 from zero_mem.errors import NotAllowed, StoreCorrupt
+from zero_mem.text.nouns import counted
 
 if TYPE_CHECKING:
     from zero_mem.backup import Counts, Verification
@@ -62,7 +63,7 @@ def _check_written(session: Session, file: Path, made_at: datetime) -> None:
     from zero_mem.backup import verify_file
     from zero_mem.backup.schedule import BACKED_UP
 
-    found = verify_file(file, open_encryption())
+    found = verify_file(file, encryption())
     if not found.sound:
         raise StoreCorrupt(f"{file} is not sound: {found.faults[0]}")
     session.memory.storage.keep_note(BACKED_UP, made_at.isoformat())
@@ -101,7 +102,7 @@ def _verified(session: Session, file: Path | None, rebuild: bool) -> Verificatio
         return session.memory.verify()
     from zero_mem.backup import verify_file
 
-    return verify_file(file, open_encryption())
+    return verify_file(file, encryption())
 
 
 @command(app, "recover", shared=("as_json",))
@@ -142,7 +143,7 @@ def recover(
         until=moment,
         verify=check,
         overwrite=overwrite,
-        encryption=open_encryption(),
+        encryption=encryption(),
     )
     value = {
         **_json(report.counts),
@@ -164,5 +165,5 @@ def _json(counts: Counts) -> dict[str, Any]:
 
 def _text(counts: Counts) -> str:
     records = counted(counts.records, "memory", "memories")
-    spaces = counted(counts.namespaces, "namespace", "namespaces")
+    spaces = counted(counts.namespaces, "namespace")
     return f"{records} in {spaces}, {counted(counts.entries, 'journal entry', 'journal entries')}"

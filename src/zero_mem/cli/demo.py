@@ -17,6 +17,7 @@ app = typer.Typer()
 
 REPORT: Final = Path("zero-mem-report.html")
 
+_OWN: Final = "Your own runs"
 _BEFORE: Final = """\
 == Three operations, one read ==
 
@@ -47,10 +48,14 @@ def demo(
     check_targets(html)
     say(f"{_BEFORE}\n")
     walk_through()
-    result = _own(session, transcripts) if transcripts else _samples(session)
-    result.write_page(html)
+    results = _replayed(session, transcripts)
+    say("\n== Is memory worth it? ==\n")
+    for title, result in results.items():
+        say(f"\n{title}\n{result.sentence()}\n")
+    last = list(results.values())[-1]
+    last.write_page(html)
     say(f"\nThe report, turn by turn: {html.resolve()}\n")
-    finish(session, result)
+    finish(session, last)
 
 
 def walk_through() -> None:
@@ -70,24 +75,24 @@ def walk_through() -> None:
         say(f"{line}\n    {meaning}\n")
 
 
-def _own(session: Session, transcripts: list[Path]) -> Result:
-    say("\n== Your own runs ==\n\n")
-    return _replayed(session, transcripts)
+def _replayed(session: Session, transcripts: list[Path] | None) -> dict[str, Result]:
+    """Replay the reader's runs, or the samples, and show the tables; give results by title."""
+    runs = {_OWN: transcripts} if transcripts else _samples()
+    results = {}
+    for title, paths in runs.items():
+        say(f"\n== {title} ==\n\n")
+        results[title] = run(session, paths, Options(), inspect=True)
+        say(f"{results[title].figures()}\n")
+    return results
 
 
-def _samples(session: Session) -> Result:
-    say("\n== A short chat: is memory worth it? ==\n\n")
-    _replayed(session, [_sample("short.json")])
-    say("\n== An agent handles a refund over some 30 calls ==\n\n")
-    return _replayed(session, [_sample("refund.json")])
+def _samples() -> dict[str, list[Path]]:
+    return {
+        "A short chat": [_sample("short.json")],
+        "An agent handles a refund over some 30 calls": [_sample("refund.json")],
+    }
 
 
 def _sample(name: str) -> Path:
     with as_file(files("zero_mem.replay").joinpath("samples", name)) as path:
         return path
-
-
-def _replayed(session: Session, transcripts: list[Path]) -> Result:
-    result = run(session, transcripts, Options(), inspect=True)
-    say(f"{result.text()}\n")
-    return result

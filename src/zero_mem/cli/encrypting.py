@@ -10,6 +10,7 @@ import typer
 
 from zero_mem.cli.session import Session, command
 from zero_mem.errors import InvalidInput, NotFound, StoreUnavailable
+from zero_mem.text.nouns import counted
 
 if TYPE_CHECKING:
     from zero_mem.encryption import SealedStorage
@@ -57,7 +58,7 @@ def rewrap(
     from zero_mem.encryption import MasterKey
 
     count = _sealed(session).rewrap(MasterKey.from_file(new))
-    session.show({"namespaces": count}, f"rewrapped the keys of {count} namespaces")
+    session.show({"namespaces": count}, f"rewrapped the keys of {counted(count, 'namespace')}")
 
 
 @command(encryption, "renew", shared=("store", "namespace", "as_json"))

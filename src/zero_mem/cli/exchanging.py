@@ -19,11 +19,11 @@ from zero_mem.cli.progress import Step, bar
 from zero_mem.cli.replaying import defect_lines, named_files
 from zero_mem.cli.session import Session, command
 from zero_mem.cli.streams import stdin, whisper
-from zero_mem.cli.text import counted
 from zero_mem.cli.tracing import traces_json, traces_text
 from zero_mem.errors import InvalidInput
 from zero_mem.exchange import ImportReport, OnConflict, export_records, import_records, json_line
 from zero_mem.space import Namespace
+from zero_mem.text.nouns import counted
 from zero_mem.types import Path as NamespacePath
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _tell_export(session: Session, out: Path, done: dict[str, int]) -> None:
         whisper(json_line(done).rstrip("\n"))
     else:
         memories = counted(done["exported"], "memory", "memories")
-        spaces = counted(done["namespaces"], "namespace", "namespaces")
+        spaces = counted(done["namespaces"], "namespace")
         session.note(f"exported {memories} of {spaces}")
 
 

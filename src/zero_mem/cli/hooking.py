@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 import shutil
 import sys
@@ -11,17 +10,18 @@ from typing import Annotated, get_args
 
 import typer
 
+from zero_mem.cli.changing import show_change
 from zero_mem.cli.session import Session, command
 from zero_mem.errors import InvalidInput
 from zero_mem.hook.settings import (
     OFFLOADED,
-    Change,
     Scope,
     apply,
     installing,
     settings_path,
     uninstalling,
 )
+from zero_mem.settings_file import Change
 
 app = typer.Typer()
 hook = typer.Typer(help="Memory inside Claude Code, by its hooks.", no_args_is_help=True)
@@ -103,14 +103,4 @@ def _hook_command(session: Session, share: float) -> str:
 def _carry_out(session: Session, change: Change, dry_run: bool, *, installs: bool) -> None:
     if not dry_run:
         apply(change, installs=installs)
-    done = "nothing to change" if not change.is_change else "would change" if dry_run else "changed"
-    value = {"settings": str(change.path), "changed": change.is_change, "dry_run": dry_run}
-    session.show(value, "\n".join([f"{done}: {change.path}", *_difference(change)]))
-
-
-def _difference(change: Change) -> list[str]:
-    before, after = (
-        (data or b"").decode(errors="replace").splitlines()
-        for data in (change.before, change.after)
-    )
-    return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+    show_change(session, change, dry_run=dry_run)

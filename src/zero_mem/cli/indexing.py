@@ -9,6 +9,7 @@ import typer
 
 from zero_mem.cli.progress import bar
 from zero_mem.cli.session import EMBEDDER_VARIABLE, Session, command
+from zero_mem.text.nouns import counted
 
 app = typer.Typer()
 
@@ -41,7 +42,7 @@ def reindex(
     behind = sum(memory.dense.behind(path) for path in paths)
     with bar("embedding", behind, long=_LONG_COUNT) as step:
         done = memory.reindex(session.named, progress=lambda count, _: step(count))
-    text = f"embedded {done.embedded:,} memories with {done.model}"
+    text = f"embedded {counted(done.embedded, 'memory', 'memories')} with {done.model}"
     if done.dropped:
-        text += f", removed {done.dropped:,} vectors of other models"
+        text += f", removed {counted(done.dropped, 'vector')} of other models"
     session.show(asdict(done), text)

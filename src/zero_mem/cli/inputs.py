@@ -100,25 +100,10 @@ def reference(text: str) -> handles.Reference:
     Raises:
         InvalidInput: It names none, or several.
     """
-    found = references(text)
+    found = handles.named(text)
     if len(found) > 1:
         raise InvalidInput(f"the handle names {len(found)} memories; give one of them")
     return found[0]
-
-
-def references(text: str) -> tuple[handles.Reference, ...]:
-    """Read what names memories: an id, a handle, or a receipt, which begins with its handle.
-
-    Raises:
-        InvalidInput: It names none.
-    """
-    given = text.strip()
-    if not given.startswith("["):
-        return (handles.Reference(memory_id=handles.check_memory_id(given)),)
-    first = next(iter(handles.find(given)), None)
-    if first is None or first.start:
-        raise InvalidInput("an id that begins with [ is a handle, such as [memo:7]")
-    return first.references
 
 
 def whole_id(text: str) -> str:
@@ -136,7 +121,7 @@ def whole_ids(texts: list[str] | None) -> list[str]:
     Raises:
         InvalidInput: One names none, or a part of one.
     """
-    return [_whole(found) for text in texts or () for found in references(text)]
+    return [_whole(found) for text in texts or () for found in handles.named(text)]
 
 
 def _whole(found: handles.Reference) -> str:

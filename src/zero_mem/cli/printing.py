@@ -8,11 +8,13 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from zero_mem.cli.text import clean, counted, short
+from zero_mem.cli.text import clean, short
 from zero_mem.exchange import body_json, record_json
 from zero_mem.operations.batch import BatchResult
+from zero_mem.operations.erasing import Erasure, PurgeReport
 from zero_mem.operations.history import HistoryEntry
 from zero_mem.operations.sweep import SweepReport
+from zero_mem.text.nouns import counted
 from zero_mem.types import (
     Hit,
     MemoryReceipt,
@@ -48,6 +50,15 @@ def batch_json(batch: BatchResult) -> dict[str, Any]:
     return {
         "count": batch.count,
         "receipts": [receipt_json(receipt) for receipt in batch.receipts],
+    }
+
+
+def purge_json(report: PurgeReport) -> dict[str, Any]:
+    """Give what a purge erased, or would erase."""
+    return {
+        **batch_json(report),
+        "dry_run": report.dry_run,
+        "erased": [asdict(each) for each in report.erased],
     }
 
 
@@ -137,6 +148,28 @@ def batch_text(batch: BatchResult) -> str:
     """Write the receipts of a batch, one a line."""
     lines = [receipt_text(receipt) for receipt in batch.receipts]
     return "\n".join(lines) if lines else "nothing to do"
+
+
+def purge_text(report: PurgeReport) -> str:
+    """Write a purge's receipts, or in a dry run what would be erased, one memory a line."""
+    if not report.dry_run:
+        return batch_text(report)
+    memories = counted(len(report.erased), "memory", "memories")
+    lines = [_erasure_text(each) for each in report.erased]
+    return "\n".join([*lines, f"would erase {memories}, {report.bytes:,} bytes"])
+
+
+def _erasure_text(erasure: Erasure) -> str:
+    parts = [
+        counted(erasure.versions, "version", "versions"),
+        counted(erasure.bodies, "body", "bodies"),
+        counted(erasure.bytes, "byte", "bytes"),
+    ]
+    for scope, count in erasure.decisions.items():
+        parts.append(f"{counted(count, 'value', 'values')} in {clean(scope)}")
+    if erasure.holds:
+        parts.append(counted(erasure.holds, "hold", "holds"))
+    return f"[memo:{erasure.memory_id}] {', '.join(parts)}"
 
 
 def record_text(record: MemoryRecord) -> str:

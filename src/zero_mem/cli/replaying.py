@@ -20,8 +20,9 @@ from zero_mem.cli.files import STREAM, check_targets, written
 from zero_mem.cli.progress import bar
 from zero_mem.cli.session import Session, command
 from zero_mem.cli.streams import read_stdin, say
-from zero_mem.cli.text import clean, counted
+from zero_mem.cli.text import clean
 from zero_mem.errors import InvalidInput
+from zero_mem.text.nouns import counted
 
 if TYPE_CHECKING:
     from zero_mem.controller.messages import Defect, Transcript
@@ -217,13 +218,19 @@ class Result:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Write the table, the notes and the verdict's sentence."""
+        """Write the table, the notes and the verdict, which a terminal then shows."""
+        return f"{self.figures()}\n\n{self.sentence()}"
+
+    def figures(self) -> str:
+        """Write the table and the notes."""
         from zero_mem.replay import output
 
-        width = shutil.get_terminal_size((100, 24)).columns
-        parts = [output.plain(output.table(self.replay), width=width), *self._notes()]
-        sentence = textwrap.fill(clean(self.verdict.sentence), width=min(width, 100))
-        return clean("\n\n".join([*parts, sentence]))
+        table = output.plain(output.table(self.replay), width=_width())
+        return clean("\n\n".join([table, *self._notes()]))
+
+    def sentence(self) -> str:
+        """Write the verdict."""
+        return textwrap.fill(clean(self.verdict.sentence), width=min(_width(), 100))
 
     def as_json(self) -> dict[str, Any]:
         """Give the figures and, where a store kept the memories, their namespaces."""
@@ -236,8 +243,8 @@ class Result:
         price = self.replay.price
         exact = "exact" if self.replay.exact else "estimated, on the safe side"
         lines = [
-            f"{self.replay.messages:,} messages; tokens: {self.replay.tokenizer}, {exact}; "
-            f"prices: {price.model}, {self.replay.price_date}"
+            f"{counted(self.replay.messages, 'message')}; tokens: {self.replay.tokenizer}, "
+            f"{exact}; prices: {price.model}, {self.replay.price_date}"
         ]
         lines += [f"{o.label}: {o.note}" for o in self.replay.outcomes if o.note]
         lines += [f"{left.title}: not run; {left.reason}" for left in self.replay.left_out]
@@ -256,6 +263,10 @@ class Result:
         )
         with written(path) as file:
             file.write(page)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def run(session: Session, files: Sequence[Path], options: Options, *, inspect: bool) -> Result:
@@ -349,7 +360,7 @@ def _notes(options: Options, *, exact: bool, url: str | None, kept: Sequence[str
         yield f"tokens of {options.model!r} can't be counted here: estimates, on the safe side"
     if kept:
         last = f" to {kept[-1]}" if len(kept) > 1 else ""
-        spaces = counted(len(kept), "namespace", "namespaces")
+        spaces = counted(len(kept), "namespace")
         yield f"the memories are in {url}, {spaces}: {kept[0]}{last}"
 
 

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from zero_mem.cli.session import open_encryption
 from zero_mem.cli.streams import whisper
+from zero_mem.environment import keys
 from zero_mem.errors import MissingExtra
 from zero_mem.memory import Memory
 from zero_mem.models import embedder_named
@@ -44,7 +44,7 @@ def _serve(config: Path | None = None, **flags: str | None) -> None:
         actor="server",
         # Made once: every key has a view of its own, and they share it.
         embedder=embedder_named(settings.embedder) if settings.embedder else None,
-        encryption=open_encryption(),
+        **keys(),
     )
     try:
         serve(memory, settings, whisper)

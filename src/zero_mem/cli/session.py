@@ -9,28 +9,23 @@ import sys
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import typer
 
 from zero_mem.cli.streams import plain_lines, say, whisper
 from zero_mem.cli.text import clean
+from zero_mem.environment import keys
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.exchange import json_line
 from zero_mem.memory import Memory
-from zero_mem.redaction import Redaction
 from zero_mem.space import Namespace
 from zero_mem.storage.opening import URL_VARIABLE, default_path
 from zero_mem.types import Path
 
-if TYPE_CHECKING:
-    from zero_mem.encryption import Encryption
-
 NAMESPACE_VARIABLE = "ZERO_MEM_NAMESPACE"
-KEY_VARIABLES = ("ZERO_MEM_MASTER_KEY", "ZERO_MEM_MASTER_KEY_FILE")
 CREDENTIAL_VARIABLE = "ZERO_MEM_CREDENTIAL"
 EMBEDDER_VARIABLE = "ZERO_MEM_EMBEDDER"
-REDACTION_KEY_VARIABLE = "ZERO_MEM_REDACTION_KEY"
 DEFAULT_NAMESPACE = ("default",)
 
 Store: TypeAlias = Annotated[
@@ -81,14 +76,17 @@ class Session:
     @cached_property
     def memory(self) -> Memory:
         """The store."""
+        return self.opened(actor="cli")
+
+    def opened(self, *, actor: str) -> Memory:
+        """Open the store for someone; who asks closes it."""
         return Memory.open(
             self.url,
             create=self.creates,
-            actor="cli",
+            actor=actor,
             embedder=self.embedder,
-            encryption=open_encryption(),
             credential=os.environ.get(CREDENTIAL_VARIABLE) or None,
-            redaction=Redaction(key=os.environ.get(REDACTION_KEY_VARIABLE, "").encode()),
+            **keys(),
         )
 
     @property
@@ -126,15 +124,6 @@ class Session:
         """Say something beside the result, to people."""
         if not self.as_json:
             whisper(clean(text))
-
-
-def open_encryption() -> Encryption | None:
-    """Give the encryption that the environment names; what reads keys is slow to load."""
-    if not any(os.environ.get(name) for name in KEY_VARIABLES):
-        return None
-    from zero_mem.encryption import encryption_from_environment
-
-    return encryption_from_environment()
 
 
 def command(

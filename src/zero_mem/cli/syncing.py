@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from zero_mem.cli.session import Session, command, open_encryption
-from zero_mem.cli.text import counted
+from zero_mem.cli.session import Session, command
+from zero_mem.environment import encryption, redaction
 from zero_mem.memory import Memory
 from zero_mem.storage.base import SEALED
 from zero_mem.storage.opening import open_storage
+from zero_mem.text.nouns import counted
 
 if TYPE_CHECKING:
     from zero_mem.sync import Received, SyncReport
@@ -60,7 +61,8 @@ def _other(url: str) -> Memory:
         url,
         create=False,
         actor="cli",
-        encryption=open_encryption() if sealed else None,
+        encryption=encryption() if sealed else None,
+        redaction=redaction(),
         credential=os.environ.get(OTHER_CREDENTIAL) or None,
     )
 
@@ -85,11 +87,11 @@ def _lines(report: SyncReport) -> list[str]:
 
 
 def _summary(received: Received) -> str:
-    parts = [counted(received.applied, "change", "changes")]
+    parts = [counted(received.applied, "change")]
     parts += [f"{received.created} new"] if received.created else []
     parts += [f"{received.purged} purged"] if received.purged else []
     conflicts = len(received.conflicts)
-    parts += [counted(conflicts, "conflict", "conflicts")] if conflicts else []
+    parts += [counted(conflicts, "conflict")] if conflicts else []
     renumbered = len(received.renumbered)
     parts += [f"{renumbered} under another id"] if renumbered else []
     return ", ".join(parts)

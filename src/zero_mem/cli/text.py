@@ -18,8 +18,3 @@ def short(text: str, limit: int = _SHORT) -> str:
     """Put a text on one line of at most `limit` characters."""
     line = " ".join(clean(text[: 4 * limit]).split())
     return line if len(line) <= limit and len(text) <= 4 * limit else f"{line[: limit - 1]}…"
-
-
-def counted(count: int, one: str, many: str) -> str:
-    """Write a number with its noun."""
-    return f"{count:,} {one if count == 1 else many}"

@@ -7,8 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from zero_mem.cli.printing import table
-from zero_mem.cli.text import clean, counted, short
+from zero_mem.cli.text import clean, short
 from zero_mem.exchange import body_json
+from zero_mem.text.nouns import counted
 from zero_mem.types import body_text
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _sample_json(item: TraceItem) -> dict[str, Any]:
 
 def traces_text(report: TraceReport) -> str:
     """Write what became of the records, or what would, with the first of them."""
-    sessions = counted(len(report.sessions), "session", "sessions")
+    sessions = counted(len(report.sessions), "session")
     would = "would import" if report.dry_run else "imported"
     parts = [f"{would} {report.imported:,}" + (f" of {sessions}" if report.sessions else "")]
     parts += [f"unchanged {report.unchanged:,}"]

@@ -11,11 +11,11 @@ import typer
 
 from zero_mem.cli import inputs, printing
 from zero_mem.cli.session import Session, command
-from zero_mem.cli.text import counted
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import READABLE
 from zero_mem.operations.batch import BatchResult
 from zero_mem.operations.requests import check_source
+from zero_mem.text.nouns import counted
 from zero_mem.types import UNSET, Form, MemoryReceipt, Source
 
 app = typer.Typer()
@@ -210,21 +210,26 @@ def purge(
     task: inputs.OfTask = None,
     state: inputs.OfState = None,
     yes: inputs.Yes = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be erased.")
+    ] = False,
 ) -> None:
     """Erase memories for good, every version of them.
 
     Those named, or with --yes all that a filter matches. The journal keeps that they were there.
-    Where another program still reads the old pages, it ends with 5 and says so: the memories are
-    gone, and scrub, or the next command, overwrites what is left of them in the file.
+    --dry-run says of each how many versions and bytes that is, and erases nothing. Where another
+    program still reads the old pages, it ends with 5 and says so: the memories are gone, and scrub,
+    or the next command, overwrites what is left of them in the file.
     """
     found = inputs.conditions(where, kind=kind, tag=tag, session=of_session, task=task, state=state)
     space = session.space
     if _one_way(ids, found is not None):
-        _show_batch(session, space.purge_many(inputs.whole_ids(ids)))
-        return
-    named = [record.memory_id for record in space.each(found)]
-    _confirmed(yes, len(named), "purge")
-    _show_batch(session, space.purge_many(named))
+        named = inputs.whole_ids(ids)
+    else:
+        named = [record.memory_id for record in space.each(found)]
+        _confirmed(yes or dry_run, len(named), "purge")
+    report = space.purge_many(named, dry_run=dry_run)
+    session.show(printing.purge_json(report), printing.purge_text(report))
 
 
 @contextmanager

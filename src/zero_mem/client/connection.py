@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -18,6 +19,32 @@ except ModuleNotFoundError as error:
 _IDLE: Final = 30.0
 """Seconds that an unused connection is kept: fewer than the server keeps it."""
 _MOST: Final = 100
+
+
+class _QueriesKept(logging.Filter):
+    """Keeps the queries of requests to our servers out of the HTTP library's own log.
+
+    Filters stand in them, and so what memories say; that library logs whole URLs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.servers: set[bytes] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Cut the query off; everything else is logged as ever."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(self._logged, record.args))
+        return True
+
+    def _logged(self, value: object) -> object:
+        if isinstance(value, httpx.URL) and value.netloc in self.servers:
+            return value.copy_with(query=None)
+        return value
+
+
+_QUERIES: Final = _QueriesKept()
+logging.getLogger(httpx.__name__).addFilter(_QUERIES)
 
 
 class Connection:
@@ -40,6 +67,7 @@ class Connection:
         headers = {} if credential is None else {"Authorization": f"Bearer {credential}"}
         self.url = url
         try:
+            _QUERIES.servers.add(httpx.URL(url).netloc)
             self._client = httpx.Client(
                 base_url=url,
                 headers=headers,

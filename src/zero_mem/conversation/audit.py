@@ -12,6 +12,7 @@ from typing import Any
 
 from zero_mem.controller.fragments import expand_json
 from zero_mem.controller.references import Expansion, text_schema
+from zero_mem.controller.wire.draft import arguments
 from zero_mem.errors import NotFound
 from zero_mem.handles import Reference
 from zero_mem.space import Namespace
@@ -22,12 +23,13 @@ from zero_mem.types import Body
 class Passed:
     """One output with handles; `tool` is "" where it is text for the user.
 
-    `executed` has the values that were put in, but a handle where its memory was purged.
+    Arguments are JSON text, of an API that has them as an object too. `executed` has the
+    values that were put in, but a handle where its memory was purged.
     """
 
     tool: str
-    written: Any
-    executed: Any
+    written: str
+    executed: str
     memory_ids: tuple[str, ...]
 
 
@@ -44,18 +46,18 @@ def passed_of(space: Namespace, fields: Mapping[str, Any]) -> Passed:
     written = fields["written"]
     return Passed(
         tool=fields["tool"],
-        written=written,
+        written=arguments(written),
         executed=_executed(expansion, written, is_text=fields.get("is_text", not fields["tool"])),
         memory_ids=tuple(fields["versions"]),
     )
 
 
-def _executed(expansion: Expansion, written: Any, *, is_text: bool) -> Any:
+def _executed(expansion: Expansion, written: Any, *, is_text: bool) -> str:
     if is_text:
         return expansion.text(written)
     if isinstance(written, str):
         return expand_json(written, expansion, text_schema(expansion.places))
-    return expansion.arguments(written)
+    return arguments(expansion.arguments(written))
 
 
 def _body(space: Namespace, memory_id: str, version: int) -> Body:

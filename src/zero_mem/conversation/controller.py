@@ -34,27 +34,19 @@ from zero_mem.controller.wire.sites import (
     told_first,
 )
 from zero_mem.conversation.audit import Passed, passed_of
+from zero_mem.conversation.counting import TokenCounts
 from zero_mem.conversation.ephemeral import TailBlock, may_follow, tail_block, without_tails
 from zero_mem.conversation.history import History
 from zero_mem.conversation.injection import Injections, Wanted
 from zero_mem.conversation.insertion import Insertions
 from zero_mem.conversation.inspection import Shown, definition_spans, prompt_spans
-from zero_mem.conversation.ledger import (
-    ConversationLedger,
-    Ledger,
-    LedgerCall,
-    TokenCounts,
-    call_of,
-    columns_of,
-    model_of,
-    output_of,
-)
+from zero_mem.conversation.ledger import ConversationLedger, Ledger
 from zero_mem.conversation.outputs import Absorbed, Output, Outputs
 from zero_mem.conversation.persisted import Persisted
 from zero_mem.conversation.tools import MemoryTools
 from zero_mem.conversation.wording import PURGED
 from zero_mem.errors import InvalidInput
-from zero_mem.ledger.columns import CallTokens
+from zero_mem.ledger.entries import LedgerEntry, Mode
 from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable
 from zero_mem.prompts import Prompt, Span
 from zero_mem.recall.render import DEFAULT_BUDGET, check_count
@@ -62,7 +54,6 @@ from zero_mem.space import Namespace
 
 DEFAULT_INJECTED: Final = 300
 
-Mode: TypeAlias = Literal["observe", "offload"]
 Folding: TypeAlias = Literal["never", "next"]
 Request: TypeAlias = Mapping[str, Any]
 
@@ -124,8 +115,12 @@ class MemoryController:
         self._schemas: Mapping[str, Any] = {}
         self._history = History()
         self._prices = prices
-        self._counts = counts or TokenCounts(space.memory.tokenizer)
-        self._ledger = Ledger(space, conversation)
+        self._ledger = Ledger(
+            space,
+            conversation,
+            mode=mode,
+            counts=counts or TokenCounts(space.memory.tokenizer),
+        )
         self._answer_schema: Any = None
         self._insertions = Insertions(
             self._persisted,
@@ -401,7 +396,7 @@ class MemoryController:
         response: Request | None = None,
         usage: Mapping[str, Any] | None = None,
         given: Request | None = None,
-    ) -> LedgerCall:
+    ) -> LedgerEntry:
         """Enter a call into the ledger, in every mode; best done after its response went on.
 
         Args:
@@ -415,18 +410,13 @@ class MemoryController:
         Returns:
             The entry, whose columns are corrected to the provider's total.
         """
-        ours = self._mode == "offload"
-        counted = columns_of(sent, wire_format, self._counts, ours=ours)
-        if usage is None and response is not None:
+        if response is not None and usage is None:
             said = response.get("usage")
             usage = said if isinstance(said, Mapping) else None
-            counted += CallTokens(output=output_of(response, wire_format, self._counts))
-        without = None if given is None else counted.prompt
-        if given is not None and given is not sent:
-            without = columns_of(given, wire_format, self._counts, ours=False).prompt
-        call = call_of(model_of(sent), counted, usage, without=without)
-        self._ledger.add(call)
-        return call
+        with self._lock:
+            return self._ledger.account(
+                sent, wire_format, response=response, usage=usage, given=given
+            )
 
     def ledger(self) -> ConversationLedger:
         """Give what the calls of the conversation cost, by column and by price."""

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.failures import failure_body
 from zero_mem.controller.wire.server_sent import Event, EventReader, event_bytes, json_bytes
 from zero_mem.conversation.controller import MemoryController
 from zero_mem.conversation.exchange import Exchange, exchange
@@ -142,7 +143,7 @@ class Served:
         try:
             yield from self._streamed() if self.body.get("stream") is True else self._whole()
         except ZeroMemError as error:
-            yield Give(content=json_bytes(failure_body(self.wire_format, error)), status=500)
+            yield self._failed(error)
 
     def prepared(self) -> Steps:
         """Give the steps of a call whose request alone is edited, as where tokens are counted."""
@@ -151,7 +152,11 @@ class Served:
             head = yield Send(body=(yield from _done(prepare)))
             yield Fail(error=head.error) if isinstance(head, Broken) else Give()
         except ZeroMemError as error:
-            yield Give(content=json_bytes(failure_body(self.wire_format, error)), status=500)
+            yield self._failed(error)
+
+    def _failed(self, error: ZeroMemError) -> Give:
+        said = failure_body(self.wire_format, f"{type(error).__name__}: {error}")
+        return Give(content=json_bytes(said), status=500)
 
     def _entry(self, sent: Body, response: Body, *, hidden: bool) -> Work:
         """Enter a round into the ledger; where the store fails, the call goes on without."""
@@ -270,14 +275,6 @@ class Served:
                 out += call.feed(event)
         if out:
             yield Pass(content=_bytes(out))
-
-
-def failure_body(wire_format: WireFormat, error: ZeroMemError) -> Body:
-    """Write an error of ours in the vendor's own form."""
-    message = f"{type(error).__name__}: {error}"
-    if wire_format in ("openai_chat", "openai_responses"):
-        return {"error": {"message": message, "type": "server_error", "param": None, "code": None}}
-    return {"type": "error", "error": {"type": "api_error", "message": message}}
 
 
 def _done(run: Callable[[], Any]) -> Generator[Step, Any, Any]:

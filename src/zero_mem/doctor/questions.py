@@ -14,6 +14,7 @@ from zero_mem.errors import NotAllowed
 from zero_mem.memory import SWEPT, Memory
 from zero_mem.storage.base import SEALED, Storage
 from zero_mem.storage.memory import MemoryStorage
+from zero_mem.text.nouns import counted
 from zero_mem.types import MemoryReceipt
 
 BACKED_UP: Final = "backed-up"
@@ -43,8 +44,8 @@ _Found = tuple[Verdict, tuple[str, ...], tuple[str, ...]]
 
 def _bodies(memory: Memory, found: Survey) -> _Found:
     evidence = (
-        f"{_counted(found.in_prompts)} of {found.records} records enter a prompt unasked, "
-        f"{found.prompt_characters} characters in all",
+        f"in a prompt unasked: {_tally(found.in_prompts)} of {counted(found.records, 'record')}, "
+        f"{counted(found.prompt_characters, 'character')} in all",
     )
     others = found.in_prompts.total() > 20 or found.prompt_characters > 8000
     if others:
@@ -60,7 +61,7 @@ def _receipts(memory: Memory, found: Survey) -> _Found:
     fields = sorted(MemoryReceipt.__dataclass_fields__)
     evidence = (
         f"a receipt has the fields {', '.join(fields)}: no body",
-        f"previews of {found.looked_into} records: {_counted(found.telling)} look private",
+        f"previews of {counted(found.looked_into, 'record')}: {_tally(found.telling)} look private",
     )
     if found.telling:
         return "bad", evidence, ("keep names and numbers of people out of kinds and keys",)
@@ -70,7 +71,8 @@ def _receipts(memory: Memory, found: Survey) -> _Found:
 def _sweep(memory: Memory, found: Survey) -> _Found:
     swept = _note(memory.storage, SWEPT)
     last = "never" if swept is None else swept.isoformat(timespec="minutes")
-    evidence = (f"last sweep of the store: {last}", f"{found.overdue} records overdue by a day")
+    overdue = f"{counted(found.overdue, 'record')} overdue by a day"
+    evidence = (f"last sweep of the store: {last}", overdue)
     mend = (
         "run `zero-mem expire` daily, or a server with its sweeper; what it did is in `changes`",
     )
@@ -82,8 +84,8 @@ def _sweep(memory: Memory, found: Survey) -> _Found:
 
 def _repeats(memory: Memory, found: Survey) -> _Found:
     evidence = (
-        f"semantic records without a key: {_counted(found.keyless)}",
-        f"near-equal ones among them: {_counted(found.duplicates)}",
+        f"semantic records without a key: {_tally(found.keyless)}",
+        f"near-equal ones among them: {_tally(found.duplicates)}",
     )
     if found.duplicates:
         kinds = ", ".join(sorted(found.duplicates))
@@ -100,8 +102,8 @@ def _repeats(memory: Memory, found: Survey) -> _Found:
 
 def _reads(memory: Memory, found: Survey) -> _Found:
     evidence = (
-        f"limits of {len(found.namespaces)} namespaces: {len(found.unbounded)} let a read show "
-        "more than 50 items or 5,000 characters of one body",
+        f"limits of {counted(len(found.namespaces), 'namespace')}: {len(found.unbounded)} let a "
+        "read show more than 50 items or 5,000 characters of one body",
         *found.unbounded[:5],
     )
     mend = ("`zero-mem configure max_recall_items=10 compaction_threshold=200`",)
@@ -117,7 +119,8 @@ def _isolation(memory: Memory, found: Survey) -> _Found:
     wide = [key.name for key in keys if any(grant.pattern == (BELOW,) for grant in key.grants)]
     evidence = (
         *probe,
-        f"{len(found.namespaces)} namespaces, {len(keys)} valid keys, {len(wide)} of them for all",
+        f"{counted(len(found.namespaces), 'namespace')}, {counted(len(keys), 'valid key')}, "
+        f"{len(wide)} of them for all",
     )
     if len(found.namespaces) > 1 and not keys:
         return (
@@ -135,16 +138,17 @@ def _probe(memory: Memory, found: Survey) -> tuple[str, ...]:
     one, other = (memory.namespace(*path) for path in found.namespaces[:2])
     uids = {record.uid for record in one.list(limit=5)}
     seen = {record.uid for record in other.list(limit=100)}
-    return (f"a probe of {'/'.join(other.path)} showed {len(uids & seen)} records of another",)
+    shown = counted(len(uids & seen), "record")
+    return (f"a probe of {'/'.join(other.path)} showed {shown} of another",)
 
 
 def _persistence(memory: Memory, found: Survey) -> _Found:
     storage = _beneath(memory.storage)
     kept = _note(memory.storage, BACKED_UP)
     evidence = (
-        f"{_kind(storage)}, {storage.size()} bytes",
+        f"{_kind(storage)}, {storage.size():,} bytes",
         f"last verified backup: {'never' if kept is None else kept.isoformat(timespec='minutes')}",
-        f"{found.versions} versions in the journals looked at, for rollback",
+        f"{counted(found.versions, 'version')} in the journals looked at, for rollback",
     )
     if isinstance(storage, MemoryStorage):
         return "bad", evidence, ("open sqlite:///FILE or postgresql://…: memory:// ends here",)
@@ -155,8 +159,8 @@ def _persistence(memory: Memory, found: Survey) -> _Found:
 
 def _history(memory: Memory, found: Survey) -> _Found:
     evidence = (
-        f"{found.versions} versions of {found.looked_into} records looked into; "
-        f"{len(found.unhistoried)} records whose journal says otherwise",
+        f"{counted(found.versions, 'version')} of {counted(found.looked_into, 'record')} "
+        f"looked into; {counted(len(found.unhistoried), 'record')} whose journal says otherwise",
         *found.unhistoried[:5],
     )
     if found.unhistoried:
@@ -168,8 +172,8 @@ def _privacy(memory: Memory, found: Survey) -> _Found:
     encrypted = _is_encrypted(memory)
     evidence = (
         f"encrypted at rest: {'yes' if encrypted else 'no'}",
-        f"secrets in {found.looked_into} records: {_counted(found.secrets)}",
-        f"personal data in them: {_counted(found.personal)}",
+        f"secrets in {counted(found.looked_into, 'record')}: {_tally(found.secrets)}",
+        f"personal data in them: {_tally(found.personal)}",
     )
     if found.secrets:
         return (
@@ -191,8 +195,8 @@ def _privacy(memory: Memory, found: Survey) -> _Found:
 
 def _cost(memory: Memory, found: Survey) -> _Found:
     evidence = (
-        f"{found.ledgers} conversations have a ledger, of {found.calls} calls; its columns tell "
-        "receipts, reads and control apart",
+        f"ledgers of {counted(found.ledgers, 'conversation')} and {counted(found.calls, 'call')}; "
+        "their columns tell receipts, reads and control apart",
     )
     if not found.ledgers:
         return (
@@ -217,7 +221,7 @@ _QUESTIONS: Final[tuple[tuple[str, Callable[[Memory, Survey], _Found]], ...]] = 
 )
 
 
-def _counted(counts: Counter[str]) -> str:
+def _tally(counts: Counter[str]) -> str:
     if not counts:
         return "0"
     named = ", ".join(f"{kind} {count}" for kind, count in counts.most_common(5))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
+from zero_mem.ledger.reading import overview
 from zero_mem.memory import Memory
 from zero_mem.operations.duplicates import group_duplicates
 from zero_mem.policy.limits import Limits, limits_for
@@ -21,9 +21,6 @@ from zero_mem.types import Json, MemoryRecord, Path, preview
 
 SAMPLE: Final = 2000
 """Most records of a namespace whose text is looked into."""
-
-PROXY_LEDGER: Final = "proxy.ledger"
-"""The scope in which a proxy keeps an account of each conversation."""
 
 _LONG_OVERDUE: Final = timedelta(days=1)
 _ALL: Final = {"state": {"in": ["active", "archived"]}}
@@ -153,11 +150,6 @@ def _limits(space: Namespace, settings: str, found: Survey) -> None:
 
 
 def _ledgers(space: Namespace, found: Survey) -> None:
-    for scope in space.scopes():
-        if scope.startswith("ledger:"):
-            found.ledgers += 1
-            found.calls += len(space.decisions(scope))
-        elif scope == PROXY_LEDGER:
-            accounts = [json.loads(value) for value in space.decisions(scope).values() if value]
-            found.ledgers += len(accounts)
-            found.calls += sum(account.get("calls", 0) for account in accounts)
+    entered = overview(space)
+    found.ledgers += len(entered.conversations)
+    found.calls += entered.total.calls

@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from zero_mem.environment import keys
 from zero_mem.errors import ZeroMemError
 from zero_mem.hook.events import Hook, answer
 from zero_mem.hook.payload import Payload
@@ -27,7 +28,7 @@ def main(given: Sequence[str] | None = None) -> int:
     namespace = tuple(options.namespace.split("/")) if options.namespace else None
     try:
         payload = Payload.read(sys.stdin.read())
-        with Memory.open(options.store, actor="claude-code", tokens="o200k") as memory:
+        with Memory.open(options.store, actor="claude-code", tokens="o200k", **keys()) as memory:
             hook = Hook(
                 memory=memory,
                 namespace=namespace,

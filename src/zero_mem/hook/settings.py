@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from zero_mem.errors import InvalidInput, StoreUnavailable
+from zero_mem import settings_file
+from zero_mem.errors import InvalidInput
+from zero_mem.settings_file import Change, read
 
 Scope: TypeAlias = Literal["user", "project", "local"]
 
@@ -27,20 +25,6 @@ EXPANDED: Final = "Bash|PowerShell|Write|Edit|MultiEdit|NotebookEdit|WebFetch|Ta
 
 _TIMEOUT: Final = 30  # seconds
 _NOTE: Final = ".zero-mem-hook.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What becomes of a settings file; None is a file that is not there."""
-
-    path: Path
-    before: bytes | None
-    after: bytes | None
-
-    @property
-    def is_change(self) -> bool:
-        """Tell whether anything changes."""
-        return self.before != self.after
 
 
 def settings_path(scope: Scope, folder: Path, home: Path) -> Path:
@@ -66,8 +50,9 @@ def installing(path: Path, command: str, *, tools: str = OFFLOADED) -> Change:
         re.compile(tools)
     except re.error as error:
         raise InvalidInput(f"--tools is a pattern of tool names: {error}") from None
-    before = _read(path)
-    settings = _without(_parsed(path, before))
+    before = read(path)
+    parsed = _parsed(path, before)
+    settings = _without(parsed)
     hooks = dict(settings.get("hooks", {}))
     for event, matcher in (
         ("SessionStart", None),
@@ -77,7 +62,12 @@ def installing(path: Path, command: str, *, tools: str = OFFLOADED) -> Change:
         ours = {"hooks": [{"type": "command", "command": command, "timeout": _TIMEOUT}]}
         group = ours if matcher is None else {"matcher": matcher, **ours}
         hooks[event] = [*hooks.get(event, []), group]
-    return Change(path=path, before=before, after=_written({**settings, "hooks": hooks}, before))
+    return Change(
+        path=path,
+        before=before,
+        after=_written({**settings, "hooks": hooks}, before),
+        without=before if settings == parsed else _written(settings, before),
+    )
 
 
 def uninstalling(path: Path) -> Change:
@@ -86,18 +76,14 @@ def uninstalling(path: Path) -> Change:
     Raises:
         InvalidInput: The file is not what Claude Code writes.
     """
-    before = _read(path)
-    noted = _noted(path)
-    if before is not None and noted is not None and noted["written"] == _digest(before):
-        original = noted["before"]
-        return Change(
-            path=path, before=before, after=None if original is None else original.encode()
-        )
+    before = read(path)
+    noted = settings_file.noted(path.with_name(_NOTE))
+    if noted is not None and noted.is_untouched(before):
+        return Change(path=path, before=before, after=noted.original, without=noted.original)
     settings = _parsed(path, before)
     rest = _without(settings)
-    return Change(
-        path=path, before=before, after=before if rest == settings else _written(rest, before)
-    )
+    after = before if rest == settings else _written(rest, before)
+    return Change(path=path, before=before, after=after, without=after)
 
 
 def apply(change: Change, *, installs: bool) -> None:
@@ -106,40 +92,7 @@ def apply(change: Change, *, installs: bool) -> None:
     Raises:
         StoreUnavailable: The file can't be written.
     """
-    note = change.path.with_name(_NOTE)
-    try:
-        if installs and change.after is not None:
-            original = _original(change)
-            fields = {"before": original, "written": _digest(change.after)}
-            _replace(note, json.dumps(fields).encode())
-        if change.is_change:
-            _replace(change.path, change.after)
-        if not installs:
-            note.unlink(missing_ok=True)
-    except OSError as error:
-        raise StoreUnavailable(f"{change.path}: can't be written: {error.strerror}") from error
-
-
-def _original(change: Change) -> str | None:
-    """Give what an uninstall restores: what stood there before the first install."""
-    noted = _noted(change.path)
-    if (
-        noted is not None
-        and change.before is not None
-        and noted["written"] == _digest(change.before)
-    ):
-        original: str | None = noted["before"]
-        return original
-    return None if change.before is None else change.before.decode()
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreUnavailable(f"{path}: can't be read: {error.strerror}") from error
+    settings_file.apply(change, note=change.path.with_name(_NOTE), installs=installs)
 
 
 def _parsed(path: Path, data: bytes | None) -> dict[str, Any]:
@@ -190,37 +143,3 @@ def _written(settings: Mapping[str, Any], before: bytes | None) -> bytes:
     indent = found[1].decode() if found else "  "
     ending = "\n" if before is None or before.endswith(b"\n") else ""
     return (json.dumps(settings, indent=indent, ensure_ascii=False) + ending).encode()
-
-
-def _noted(path: Path) -> dict[str, Any] | None:
-    data = _read(path.with_name(_NOTE))
-    if data is None:
-        return None
-    try:
-        noted = json.loads(data)
-    except ValueError:
-        return None
-    return noted if isinstance(noted, dict) and {"before", "written"} <= set(noted) else None
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _replace(path: Path, data: bytes | None) -> None:
-    """Put a file in the place of another at once; a link keeps pointing to it."""
-    path = path.resolve()
-    if data is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            os.fchmod(handle, mode) if hasattr(os, "fchmod") else None
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

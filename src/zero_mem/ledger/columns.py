@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from zero_mem.errors import InvalidInput
 
@@ -19,16 +19,7 @@ Column: TypeAlias = Literal[
     "memory_reads",
 ]
 
-PROMPT_COLUMNS: Final[tuple[Column, ...]] = (
-    "system",
-    "tool_definitions",
-    "our_definitions",
-    "conversation",
-    "tool_control",
-    "tool_results",
-    "memory_receipts",
-    "memory_reads",
-)
+PROMPT_COLUMNS: Final[tuple[Column, ...]] = get_args(Column)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

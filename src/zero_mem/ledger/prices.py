@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,8 @@ DEFAULT_MODEL: Final = "Sonnet 5.5"
 PER: Final = 1_000_000
 WINDOW: Final = 200_000
 """Tokens of the longest prompt that a model takes, where its row names no other bound."""
+
+_PART: Final = re.compile(r"[a-z]+|[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +111,32 @@ class PriceTable:
         Raises:
             InvalidInput: No such row; the message names those there are.
         """
+        row = self._named(model)
+        if row is None:
+            known = ", ".join(self.rows)
+            said = f"no price for model {model!r}; the table of {self.date} has: {known}"
+            raise InvalidInput(said)
+        return row
+
+    def find(self, model: str) -> Price | None:
+        """Find a model's row by its name, or by the id that its API takes; None without one.
+
+        In an id, such as claude-sonnet-5-5-20261001, the words and numbers of a row's name
+        stand in order and together; of several rows the longest name wins.
+        """
+        row = self._named(model)
+        if row is not None:
+            return row
+        parts = _PART.findall(model.casefold())
+        wanted = {name: _PART.findall(name.casefold()) for name in self.rows}
+        fitting = [name for name, words in wanted.items() if words and _contains(parts, words)]
+        best = max(fitting, key=lambda name: len(wanted[name]), default=None)
+        return None if best is None else self.rows[best]
+
+    def _named(self, model: str) -> Price | None:
         wanted = _folded(model)
-        for name, row in self.rows.items():
-            if _folded(name) == wanted:
-                return row
-        known = ", ".join(self.rows)
-        raise InvalidInput(f"no price for model {model!r}; the table of {self.date} has: {known}")
+        named = (row for name, row in self.rows.items() if _folded(name) == wanted)
+        return next(named, None)
 
     def with_rows(self, rows: Mapping[str, Price], *, date: str) -> PriceTable:
         """Give a table in which these rows replace or join the others."""
@@ -202,6 +225,11 @@ def _amount(where: str, row: Mapping[str, Any], name: str) -> float:
     if not math.isfinite(value) or value < 0:
         raise InvalidInput(f"{where}: {name} must be zero or more")
     return float(value)
+
+
+def _contains(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    size = len(wanted)
+    return any(parts[at : at + size] == wanted for at in range(len(parts) - size + 1))
 
 
 def _folded(name: str) -> str:

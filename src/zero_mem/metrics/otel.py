@@ -6,9 +6,11 @@ instrument(memory, get_meter("my-agent"))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zero_mem.errors import MissingExtra
+from zero_mem.metrics.pools import POOL_FIGURES, PoolFigure
 from zero_mem.metrics.registry import Snapshot
 
 if TYPE_CHECKING:
@@ -38,10 +40,15 @@ def instrument(memory: Memory, meter: Meter) -> None:
         ("recall_tokens", lambda s: [Observation(s.recall_tokens)]),
         ("sweeps", lambda s: [Observation(s.sweeps)]),
         ("queue_failures", lambda s: [Observation(s.queue_failures)]),
+        ("ledger_calls", lambda s: [Observation(s.calls)]),
+        ("ledger_tokens", lambda s: _by("column", s.tokens)),
     ):
         meter.create_observable_counter(f"zero_mem.{name}", observed(read))
     meter.create_observable_counter("zero_mem.seconds", observed(_seconds), unit="s")
     meter.create_observable_gauge("zero_mem.queued_writes", observed(_queued))
+    for figure in POOL_FIGURES:
+        make = meter.create_observable_counter if figure.counts else meter.create_observable_gauge
+        make(f"zero_mem.pool.{figure.name}", observed(partial(_pools, figure)))
 
 
 def _by(label: str, counts: dict[str, int]) -> Iterator[Observation]:
@@ -51,6 +58,11 @@ def _by(label: str, counts: dict[str, int]) -> Iterator[Observation]:
 def _seconds(snapshot: Snapshot) -> Iterator[Observation]:
     for what, durations in sorted(snapshot.durations.items()):
         yield Observation(durations.seconds, {"call": what})
+
+
+def _pools(figure: PoolFigure, snapshot: Snapshot) -> Iterator[Observation]:
+    for node, state in sorted(snapshot.pools.items()):
+        yield Observation(figure.of(state), {"node": node})
 
 
 def _queued(snapshot: Snapshot) -> list[Observation]:

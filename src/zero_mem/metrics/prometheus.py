@@ -6,12 +6,14 @@ text = exposition(memory)                       # or alone, for a handler of you
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from zero_mem.errors import MissingExtra
+from zero_mem.metrics.pools import POOL_FIGURES
 from zero_mem.metrics.registry import BOUNDS, Durations, Snapshot
+from zero_mem.storage.base import PoolState
 
 if TYPE_CHECKING:
     from zero_mem.memory import Memory
@@ -49,6 +51,7 @@ class MemoryCollector(Collector):
         yield from _counters(snapshot)
         yield _durations(snapshot)
         yield _gauge("zero_mem_queued_writes", "Accepted, not applied yet.", snapshot.queued)
+        yield from _pools(snapshot.pools)
         if self._stats:
             yield from self._records()
 
@@ -73,6 +76,7 @@ def _counters(snapshot: Snapshot) -> Iterator[Metric]:
     for name, text, label, counts in (
         ("operations", "Changes written.", "operation", snapshot.operations),
         ("errors", "Refused or failed calls.", "error", snapshot.errors),
+        ("ledger_tokens", "Tokens of models' calls.", "column", snapshot.tokens),
     ):
         family = CounterMetricFamily(f"zero_mem_{name}", text, labels=[label])
         for key, count in sorted(counts.items()):
@@ -83,8 +87,19 @@ def _counters(snapshot: Snapshot) -> Iterator[Metric]:
         ("recall_tokens", "Tokens of recalled text.", snapshot.recall_tokens),
         ("sweeps", "Sweeps run.", snapshot.sweeps),
         ("queue_failures", "Queued writes that failed.", snapshot.queue_failures),
+        ("ledger_calls", "Calls of models that a ledger took in.", snapshot.calls),
     ):
         yield CounterMetricFamily(f"zero_mem_{name}", text, value=count)
+
+
+def _pools(pools: Mapping[str, PoolState]) -> Iterator[Metric]:
+    """Give a family for each figure of the pools, where the store has a server at all."""
+    for figure in POOL_FIGURES if pools else ():
+        kind = CounterMetricFamily if figure.counts else GaugeMetricFamily
+        family = kind(f"zero_mem_pool_{figure.name}", figure.text, labels=["node"])
+        for node, state in sorted(pools.items()):
+            family.add_metric([node], figure.of(state))
+        yield family
 
 
 def _durations(snapshot: Snapshot) -> Metric:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final, Literal, TypeAlias, get_args
 
 from zero_mem.errors import ZeroMemError
+from zero_mem.ledger.columns import PROMPT_COLUMNS, CallTokens
+from zero_mem.storage.base import PoolState
 
 Timed: TypeAlias = Literal["write", "read", "recall"]
+COLUMNS: Final = (*PROMPT_COLUMNS, "output")
 
 BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Upper bounds of the classes of durations, in seconds; one more class is above them all."""
@@ -51,6 +54,8 @@ class Snapshot:
         recalled: Items that recalls gave; `recall_tokens` counts their text.
         queued: Accepted writes that are still to be applied; `queue_failures` could not be.
         sweeps: Sweeps run; what they ended is among the operations.
+        calls: Calls of models that a ledger took in; `tokens` has what they took, by column.
+        pools: The pools of connections to a server, by node; none where the store has no server.
     """
 
     operations: dict[str, int]
@@ -61,6 +66,9 @@ class Snapshot:
     queued: int
     queue_failures: int
     sweeps: int
+    calls: int
+    tokens: dict[str, int]
+    pools: Mapping[str, PoolState]
 
 
 class Metrics:
@@ -74,6 +82,8 @@ class Metrics:
         self._recalled = 0
         self._recall_tokens = 0
         self._sweeps = 0
+        self._calls = 0
+        self._tokens = CallTokens()
 
     def wrote(self, operations: Iterable[str], begun: float) -> None:
         """Count the changes of a write that began at a reading of `perf_counter`."""
@@ -107,7 +117,19 @@ class Metrics:
         with self._lock:
             self._sweeps += 1
 
-    def snapshot(self, *, queued: int = 0, queue_failures: int = 0) -> Snapshot:
+    def called(self, tokens: CallTokens) -> None:
+        """Count a call of a model that a ledger took in, and its tokens."""
+        with self._lock:
+            self._calls += 1
+            self._tokens += tokens
+
+    def snapshot(
+        self,
+        *,
+        queued: int = 0,
+        queue_failures: int = 0,
+        pools: Mapping[str, PoolState] | None = None,
+    ) -> Snapshot:
         """Read every counter at once."""
         with self._lock:
             return Snapshot(
@@ -119,4 +141,7 @@ class Metrics:
                 queued=queued,
                 queue_failures=queue_failures,
                 sweeps=self._sweeps,
+                calls=self._calls,
+                tokens={name: getattr(self._tokens, name) for name in COLUMNS},
+                pools=pools or {},
             )

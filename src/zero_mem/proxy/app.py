@@ -37,7 +37,7 @@ class Proxy:
         self._ledger = Ledger(
             memory.namespace(*settings.namespace),
             counter or Counting(settings.rates),
-            prices=settings.prices.date,
+            prices=settings.prices,
         )
         tenants = Tenants(memory, settings.namespace, one_user=settings.one_user)
         self._offloading = (

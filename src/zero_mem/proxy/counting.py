@@ -11,30 +11,27 @@ import signal
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
 from zero_mem.controller.definitions import memory_definitions
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire.draft import string
 from zero_mem.controller.wire.sites import Step, steps
 from zero_mem.controller.wire.splices import read_json
-from zero_mem.conversation.ledger import TokenCounts
+from zero_mem.conversation.counting import Prompt, TokenCounts, count_prompt, receipts
 from zero_mem.ledger.columns import Usage, usage
-from zero_mem.ledger.prices import DEFAULT_TABLE, Price, PriceTable
-from zero_mem.proxy.accounts import Account, entry, price_of
+from zero_mem.ledger.entries import Account, LedgerEntry
+from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable
+from zero_mem.ledger.sides import Counted, billed
 from zero_mem.proxy.codings import Unreadable, decoded
-from zero_mem.proxy.columns import Prompt, count_prompt, receipts
 from zero_mem.proxy.groups import Groups
 from zero_mem.proxy.headers import Headers
 from zero_mem.proxy.identity import Asked, digest
 from zero_mem.proxy.reach import can_offload
 from zero_mem.proxy.rehearsal import Rehearsal
-from zero_mem.proxy.saving import Counted, billed
 from zero_mem.text.tokens import tokenizer
-
-Mode: TypeAlias = Literal["observe", "offload"]
 
 _FOLLOWED: Final = 1_000
 """Conversations whose last prompt is remembered, to tell what of the next one is unchanged."""
@@ -69,15 +66,6 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One call in numbers, and the conversation that it belongs to."""
-
-    conversation: str
-    said: Mapping[str, Any]
-    account: Account
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """How to count and price; `model` is a row for every model, "" for each model's own.
 
@@ -103,7 +91,7 @@ class _Followed:
 class Counter(Protocol):
     """Counts calls, wherever it does so."""
 
-    def count(self, call: Passed) -> Entry | None:
+    def count(self, call: Passed) -> LedgerEntry | None:
         """Count one call; None where it can't be read."""
 
     def close(self) -> None:
@@ -123,7 +111,7 @@ class Counting:
         self._groups = Groups()
         self._followed: OrderedDict[str, _Followed] = OrderedDict()
 
-    def count(self, call: Passed) -> Entry | None:
+    def count(self, call: Passed) -> LedgerEntry | None:
         """Count one call; None where its body can't be read."""
         try:
             request = read_json(decoded(call.coding, call.raw, self._rates.limit))
@@ -140,21 +128,29 @@ class Counting:
         followed = self._follow(conversation)
         went = self._sent(call)
         sent, other = self._both(went, asked, followed, rehearse=rehearse)
-        counted = Counted(tokens=sent.tokens, unchanged=sent.unchanged(followed.sent))
-        against = Counted(tokens=other.tokens, unchanged=other.unchanged(followed.other))
+        counted = Counted(tokens=sent.tokens, unchanged=_unchanged(sent, followed.sent))
+        against = Counted(tokens=other.tokens, unchanged=_unchanged(other, followed.other))
         followed.sent, followed.other = sent, other
         rounds: list[Usage | None] = [usage(figures) for figures in call.usages]
+        way = billed(counted, against, rounds)
+        account = Account(
+            calls=1,
+            requests=len(rounds),
+            estimated=int(way.estimated),
+            counted=counted.tokens.prompt,
+            paid=way.paid,
+            without=None if went is None else way.other,
+            offloaded=way.other if went is None else None,
+        )
         model = string(request.get("model"))
-        return Entry(
+        return LedgerEntry(
             conversation=conversation,
-            said={
-                "origin": origin,
-                "mode": "observe" if call.sent is None else "offload",
-                "wire_format": call.wire_format,
-                "model": model,
-                "receipts": [] if went is None else receipts(went[1])[-_RECEIPTS:],
-            },
-            account=entry(billed(counted, against, rounds), self._price(model), len(rounds)),
+            account=self._priced(account, model),
+            model=model,
+            mode="observe" if went is None else "offload",
+            origin=origin,
+            wire_format=call.wire_format,
+            receipts=() if went is None else tuple(receipts(went[1])[-_RECEIPTS:]),
         )
 
     def close(self) -> None:
@@ -200,9 +196,15 @@ class Counting:
             self._followed.popitem(last=False)
         return followed
 
-    def _price(self, model: str) -> Price | None:
+    def _priced(self, account: Account, model: str) -> Account:
         rates = self._rates
-        return rates.prices.price(rates.model) if rates.model else price_of(rates.prices, model)
+        price = rates.prices.price(rates.model) if rates.model else rates.prices.find(model)
+        return replace(account, unpriced=1) if price is None else account.priced(price)
+
+
+def _unchanged(prompt: Prompt, before: Prompt | None) -> int:
+    """Count what a prompt shares with the one before; a conversation's first one has none."""
+    return 0 if before is None else prompt.unchanged(before)
 
 
 class CountingProcess:
@@ -225,11 +227,11 @@ class CountingProcess:
         self._process.start()
         theirs.close()
 
-    def count(self, call: Passed) -> Entry | None:
+    def count(self, call: Passed) -> LedgerEntry | None:
         """Count one call; None where it can't be read, or the process died of it."""
         try:
             self._pipe.send(call)
-            entry: Entry | None = self._pipe.recv()
+            entry: LedgerEntry | None = self._pipe.recv()
         except (EOFError, OSError):
             self.close()
             self._start()

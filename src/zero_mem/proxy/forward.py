@@ -13,7 +13,7 @@ from zero_mem.proxy.identity import without_credentials
 from zero_mem.proxy.ledger import Ledger
 from zero_mem.proxy.offload import Call, Offloading, Unedited
 from zero_mem.proxy.settings import Settings
-from zero_mem.proxy.targets import Endpoint, endpoint, vendor
+from zero_mem.proxy.targets import Endpoint, endpoint
 from zero_mem.proxy.tenants import Tenants
 from zero_mem.proxy.upstream import Answer, Dropped, Unreachable, Upstream
 from zero_mem.proxy.usage import UsageTap
@@ -79,7 +79,7 @@ class Forwarder:
 
     async def _fail(self, client: Client, status: int, message: str, *, retry: bool = True) -> None:
         wire_format = self._settings.upstreams.vendor_of(client.path, client.headers)
-        body = error_body(vendor(wire_format), status, message)
+        body = error_body(wire_format, status, message)
         await client.respond(status, error_headers(body, retry=retry), body)
 
     async def _pass_through(self, client: Client) -> None:

@@ -7,22 +7,22 @@ account of its own there, so that several on one store never overwrite each othe
 
 from __future__ import annotations
 
-import json
 import logging
 import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from zero_mem.errors import ZeroMemError
-from zero_mem.proxy.accounts import Account, added, total
-from zero_mem.proxy.counting import Counter, Entry, Passed
+from zero_mem.ledger.entries import LedgerEntry, Mode
+from zero_mem.ledger.prices import PriceTable
+from zero_mem.ledger.reading import OF_ALL, conversation_of, key_of, summed_up
+from zero_mem.ledger.stored import read, written
+from zero_mem.proxy.counting import Counter, Passed
 from zero_mem.space import Namespace
-
-SCOPE: Final = "proxy.ledger"
 
 _logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ Work: TypeAlias = Callable[[], Passed]
 class _Book:
     """This process's accounts, and what of them is not in the store yet."""
 
-    accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    accounts: dict[str, LedgerEntry] = field(default_factory=dict)
     unwritten: set[str] = field(default_factory=set)
 
 
@@ -50,10 +50,10 @@ class Ledger:
     Args:
         space: Holds them.
         counter: Counts the calls.
-        prices: The date of the price table, to show.
+        prices: The table that they are priced by.
     """
 
-    def __init__(self, space: Namespace, counter: Counter, *, prices: str) -> None:
+    def __init__(self, space: Namespace, counter: Counter, *, prices: PriceTable) -> None:
         self._space = space
         self._counter = counter
         self._prices = prices
@@ -84,25 +84,23 @@ class Ledger:
         self._thread.join()
         self._counter.close()
 
-    def read(self) -> dict[str, Any]:
-        """Give every conversation's account, newest first, and their sum."""
-        stored = self._space.decisions(SCOPE)
-        by_name: dict[str, list[Account]] = {}
+    def read(self, mode: Mode) -> dict[str, Any]:
+        """Give every conversation's account, newest first, and their sum as a mode sees it."""
         with self._lock:
-            own = {name: dict(account) for name, account in self._book.accounts.items()}
-        for key, value in stored.items():
-            name, _, process = key.rpartition(":")
-            if process != self._process and value is not None:
-                by_name.setdefault(name, []).append(json.loads(value))
-        for name, account in own.items():
-            by_name.setdefault(name, []).append(account)
-        rows = [{"conversation": name} | _row(several) for name, several in by_name.items()]
-        rows.sort(key=lambda row: row.get("last", 0), reverse=True)
+            own = dict(self._book.accounts)
+        stored = self._space.decisions(OF_ALL)
+        others = (
+            read(conversation_of(key), value)
+            for key, value in stored.items()
+            if value is not None and key not in own
+        )
+        found = summed_up([*others, *own.values()], prices=self._prices)
+        total = found.total.as_dict(mode)
         return {
-            "prices": self._prices,
+            "prices": found.prices,
             "left_out": self._left_out,
-            "total": _figures(total(rows)),
-            "conversations": rows,
+            "total": total if found.total.calls else {},
+            "conversations": [entry.as_dict() for entry in found.conversations],
         }
 
     # In the thread
@@ -125,51 +123,31 @@ class Ledger:
                 self._write()
 
     def _count(self, work: Work) -> None:
-        entry = self._counter.count(work())
+        entry, now = self._counter.count(work()), time.time()
         if entry is None:
             self._left_out += 1
         else:
-            self._enter(entry, time.time())
+            self._enter(replace(entry, began=now, last=now))
+            self._space.memory.metrics.called(entry.columns)
         self._version += 1
 
-    def _enter(self, entry: Entry, now: float) -> None:
+    def _enter(self, entry: LedgerEntry) -> None:
+        key = key_of(entry.conversation, self._process, entry.last)
         with self._lock:
-            before = self._book.accounts.get(entry.conversation, {"began": now})
-            account = {**added(before, entry.account), **entry.said, "last": now}
-            self._book.accounts[entry.conversation] = account
-            self._book.unwritten.add(entry.conversation)
+            before = self._book.accounts.get(key)
+            self._book.accounts[key] = entry if before is None else before + entry
+            self._book.unwritten.add(key)
 
     def _write(self) -> None:
         with self._lock:
-            due = {name: self._book.accounts[name] for name in self._book.unwritten}
+            due = {key: self._book.accounts[key] for key in self._book.unwritten}
             self._book.unwritten.clear()
-        for name, account in due.items():
+        for key, entry in due.items():
+            item = {"scope": OF_ALL, "key": key, "value": written(entry)}
             try:
-                self._space.decide_many(
-                    [_stored(f"{name}:{self._process}", account)], durable=False
-                )
+                self._space.decide_many([item], durable=False)
             except ZeroMemError as error:  # the traffic goes on; the next write tries again
                 _logger.warning("the ledger cannot be written: %s", error)
                 with self._lock:
                     self._book.unwritten |= due.keys()
                 return
-
-
-def _stored(key: str, account: Account) -> dict[str, str]:
-    return {"scope": SCOPE, "key": key, "value": json.dumps(account)}
-
-
-def _row(accounts: Sequence[Account]) -> dict[str, Any]:
-    """Join the accounts that several processes kept of one conversation."""
-    in_order = sorted(accounts, key=lambda account: account.get("last", 0))
-    joined = total(in_order)
-    return {
-        **joined,
-        "began": min(account["began"] for account in in_order),
-        "last": in_order[-1]["last"],
-    }
-
-
-def _figures(account: Account) -> dict[str, Any]:
-    names = ("calls", "requests", "estimated", "unpriced", "paid", "other")
-    return {name: account[name] for name in names if name in account}

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from zero_mem.proxy.counting import Mode
+from zero_mem.ledger.entries import Mode
 from zero_mem.proxy.ledger import Ledger
 
 ROOT: Final = "/zero-mem"
@@ -103,7 +103,7 @@ class LivePage:
         )
 
     async def _read(self) -> dict[str, Any]:
-        return {"mode": self._mode, **await asyncio.to_thread(self._ledger.read)}
+        return {"mode": self._mode, **await asyncio.to_thread(self._ledger.read, self._mode)}
 
     async def _changes(self) -> AsyncIterator[str]:
         seen = -1

@@ -33,7 +33,7 @@ from zero_mem.proxy.identity import Asked
 from zero_mem.proxy.ledger import Ledger
 from zero_mem.proxy.reach import answers_pass_here, is_complete, may_call
 from zero_mem.proxy.settings import Settings
-from zero_mem.proxy.targets import Endpoint, vendor
+from zero_mem.proxy.targets import Endpoint
 from zero_mem.proxy.tenants import Tenants
 from zero_mem.proxy.threads import Thread
 from zero_mem.proxy.upstream import Answer, Dropped, Unreachable, Upstream
@@ -450,5 +450,5 @@ async def _fail(
 ) -> None:
     if client.started:
         return  # the response is cut off
-    body = error_body(vendor(call.endpoint.wire_format), status, message)
+    body = error_body(call.endpoint.wire_format, status, message)
     await client.respond(status, error_headers(body, retry=retry), body)

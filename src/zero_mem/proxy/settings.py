@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from zero_mem.ledger.entries import Mode
 from zero_mem.ledger.prices import DEFAULT_TABLE, PriceTable
-from zero_mem.proxy.counting import Mode, Rates
+from zero_mem.proxy.counting import Rates
 from zero_mem.proxy.targets import Upstreams
 from zero_mem.proxy.upstream import Timeouts
 from zero_mem.types import Path

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 from urllib.parse import urlsplit
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.errors import InvalidInput
 from zero_mem.proxy.headers import Headers, first
-
-Vendor: TypeAlias = Literal["openai", "anthropic"]
 
 FORMATS: Final[tuple[WireFormat, ...]] = ("openai_chat", "openai_responses", "anthropic")
 
@@ -65,11 +63,6 @@ class Upstreams:
         if bare.startswith("/messages") or any(first(headers, f) for f in _ANTHROPIC_FIELDS):
             return "anthropic"
         return "openai_responses" if bare.startswith("/responses") else "openai_chat"
-
-
-def vendor(wire_format: WireFormat) -> Vendor:
-    """Name the vendor of a format, whose form errors take."""
-    return "anthropic" if wire_format == "anthropic" else "openai"
 
 
 def upstreams(given: Iterable[str]) -> Upstreams:

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
 
+from zero_mem.controller.messages import WireFormat
+from zero_mem.controller.wire.failures import failure_body
 from zero_mem.proxy.headers import Field
-from zero_mem.proxy.targets import Vendor
-
-_ANTHROPIC: Final = {
-    400: "invalid_request_error",
-    413: "request_too_large",
-    503: "overloaded_error",
-    504: "timeout_error",
-}
-_OPENAI: Final = {400: "invalid_request_error", 413: "invalid_request_error"}
 
 
-def error_body(vendor: Vendor, status: int, message: str) -> bytes:
+def error_body(wire_format: WireFormat, status: int, message: str) -> bytes:
     """Write an error; the message says that it is the proxy's own."""
-    text = f"zero-mem proxy: {message}"
-    body: dict[str, Any]
-    if vendor == "anthropic":
-        kind = _ANTHROPIC.get(status, "api_error")
-        body = {"type": "error", "error": {"type": kind, "message": text}}
-    else:
-        kind = _OPENAI.get(status, "server_error")
-        body = {"error": {"message": text, "type": kind, "param": None, "code": f"proxy_{status}"}}
-    return json.dumps(body).encode()
+    code, text = f"proxy_{status}", f"zero-mem proxy: {message}"
+    return json.dumps(failure_body(wire_format, text, status=status, code=code)).encode()
 
 
 def error_headers(body: bytes, *, retry: bool = True) -> list[Field]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from zero_mem.redaction.checks import is_secret_value
 from zero_mem.redaction.engine import Engine, Found
-from zero_mem.redaction.passwords import SECRET_NAME
-from zero_mem.redaction.rules import RUN, Rule
+from zero_mem.redaction.fields import VALUES, names_password, names_secret, names_secret_beside
+from zero_mem.redaction.rules import Rule
+from zero_mem.redaction.scanning import Scanner
 from zero_mem.redaction.settings import NAMES
 from zero_mem.types import Blob, Body, Json
-
-_Sign: TypeAlias = tuple[bytes, list[int]]
 
 Action: TypeAlias = Literal["mask", "hash", "drop", "keep"]
 
@@ -27,13 +25,7 @@ FIELD: Final = "secret_field"
 """The kind of a JSON value that its field's name gives away."""
 
 _WIDE: Final = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
-_WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
-_UPPER: Final = string.ascii_uppercase.encode()
-_OF_KEYS: Final = frozenset((string.ascii_letters + string.digits + "-._~+/=").encode())
-_FOLD: Final = bytes.maketrans(_UPPER + b"123456789", _UPPER.lower() + b"0" * 9)
-_KEY_RUN: Final = b"a" * RUN
-_AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
-_BEGINNINGS: Final = re.compile(rb"[a-z](?<![a-z0_-].)[a-z0-](?=[a-z0._~+/=-]{%d})" % (RUN - 2))
+_WIDE_ONES: Final = re.compile("[\uff10-\uff19\uff20\uff21-\uff3a\uff41-\uff5a]")
 _PLACEHOLDER: Final = re.compile(r"\[(?:redacted:[a-z][a-z0-9_]*|[a-z][a-z0-9_]*:[0-9a-f]{16})\]")
 _HASHED: Final = re.compile(r"\[[a-z][a-z0-9_]*:([0-9a-f]{16})\]")
 _NUMBERS: Final = frozenset({"card", "chinese_id", "iban", "phone", "ssn"})
@@ -69,15 +61,10 @@ class Redactor:
         self._action_of_fields = actions.get(FIELD, "keep")
         self._key = key
         self._engines = engines
-        self._rules = tuple(rules)
+        self._scanner = Scanner(rules)
+        self._after_rules = len(rules)
         # Names of fields come again and again: whether each says that its value is secret.
         self._fields: dict[str, bool] = {}
-        self._signs = _gated(rules)
-        self._signs_in_runs = _beginnings(rules)
-        self._begun = frozenset(self._signs_in_runs)
-        numbered = list(enumerate(rules))
-        self._words = [(w, n) for n, rule in numbered for w in rule.hints if not w.isascii()]
-        self._always = [n for n, rule in numbered if not rule.hints]
 
     def text(self, text: str) -> str:
         """Give a text without what was found; the same object where nothing was."""
@@ -161,10 +148,12 @@ class Redactor:
     def _object(self, value: Mapping[str, Any]) -> Any:
         fields: dict[str, Any] = {}
         changed = False
+        pair = names_secret_beside(value)
         for name, old in value.items():
             secret = self._fields.get(name)
             named, secret = (name, secret) if secret is not None else self._named(name)
-            new = self._field(old, secret)
+            secret = secret or (pair and name in VALUES)
+            new = self._field(old, secret, name)
             changed = changed or new is not old or named is not name
             if new is not _DROPPED:
                 fields[named] = new
@@ -173,24 +162,26 @@ class Redactor:
     def _named(self, name: str) -> tuple[str, bool]:
         """Give the name of a field as it is stored, and whether its value is a secret."""
         named = self.name(name)
-        secret = SECRET_NAME.fullmatch(_snake(name)) is not None
+        secret = names_secret(name)
         if named is name and len(name) <= _LONGEST_NAME and len(self._fields) < _MOST_FIELDS:
             self._fields[name] = secret
         return named, secret
 
-    def _field(self, value: Any, secret: bool) -> Any:
+    def _field(self, value: Any, secret: bool, name: str) -> Any:
         redacted = self.value(value)
         if secret and redacted is value and self._action_of_fields != "keep":
-            return self._secret(value, self._action_of_fields)
+            return self._secret(value, self._action_of_fields, name)
         return _DROPPED if redacted == "" and value != "" else redacted
 
-    def _secret(self, value: Any, action: Action) -> Any:
+    def _secret(self, value: Any, action: Action, name: str) -> Any:
         """Take out what is a secret because its field says so."""
         if isinstance(value, list):
-            items = [self._secret(item, action) for item in value]
+            items = [self._secret(item, action, name) for item in value]
             same = all(new is old for new, old in zip(items, value, strict=True))
             return value if same else [item for item in items if item is not _DROPPED]
-        if not isinstance(value, str) or not is_secret_value(value):
+        if type(value) is int and names_password(name):
+            value = str(value)
+        elif not isinstance(value, str) or not is_secret_value(value):
             return value
         return _DROPPED if action == "drop" else self._placeholder(FIELD, value, action)
 
@@ -206,35 +197,13 @@ class Redactor:
 
     def find(self, text: str, *, with_engines: bool = True) -> list[Found]:
         """Find what is acted on, in order and without overlaps."""
-        is_plain = text.isascii()
-        if not is_plain and _WIDE_ONES.search(text):
+        if not text.isascii() and _WIDE_ONES.search(text):
             text = text.translate(_WIDE)
-        # `bytes` are searched faster than `str`; "replace" keeps each character at its place.
-        folded = text.encode("ascii", "replace").translate(_FOLD)
-        due: list[_Sign] = []
-        for needed, signs in self._signs:
-            if needed in folded:
-                due += [sign for sign in signs if sign[0] in folded]
-        if _KEY_RUN in folded.translate(_AS_RUNS):
-            for begun in self._begun & set(_BEGINNINGS.findall(folded)):
-                due += [sign for sign in self._signs_in_runs[begun] if sign[0] in folded]
-        words = [] if is_plain else [word for word in self._words if word[0] in text]
-        if not (due or words or self._always or self._engines):
-            return []
-        found = self._searched(text, with_engines)
-        for hint, places in due:
-            found += ((n, each) for n in places for each in self._rules[n].at(text, folded, hint))
-        for word, n in words:
-            found += ((n, each) for each in self._rules[n].at(text, text, word))
-        return _apart(text, found, self._actions) if found else []
-
-    def _searched(self, text: str, with_engines: bool) -> list[tuple[int, Found]]:
-        """Find what no hint leads to."""
-        found = [(n, each) for n in self._always for each in self._rules[n].search(text)]
-        if with_engines:
-            last = len(self._rules)
+        found = self._scanner.search(text)
+        if with_engines and self._engines:
+            last = self._after_rules
             found += ((last, each) for engine in self._engines for each in engine.find(text))
-        return found
+        return _apart(text, found, self._actions) if found else []
 
     def _replaced(self, text: str, found: Sequence[Found], actions: Mapping[str, Action]) -> str:
         """Put placeholders in; what only now stands apart from its neighbour is found too."""
@@ -270,43 +239,11 @@ class _Dropped:
 _DROPPED: Final = _Dropped()
 
 
-def _gated(rules: Sequence[Rule]) -> list[tuple[bytes, list[_Sign]]]:
-    """List what rules need, each with their hints."""
-    needed = dict.fromkeys(rule.needs for rule in rules if not rule.in_run)
-    numbered = list(enumerate(rules))
-    return [
-        (need.encode(), _signs((n, r) for n, r in numbered if r.needs == need and not r.in_run))
-        for need in needed
-    ]
-
-
-def _beginnings(rules: Sequence[Rule]) -> dict[bytes, list[_Sign]]:
-    """List the hints that begin a run, by their first two characters."""
-    begun: dict[bytes, list[_Sign]] = {}
-    for hint, places in _signs((n, rule) for n, rule in enumerate(rules) if rule.in_run):
-        begun.setdefault(hint[:2], []).append((hint, places))
-    return begun
-
-
-def _signs(rules: Iterable[tuple[int, Rule]]) -> list[_Sign]:
-    """List the hints of rules, each with the places of its rules."""
-    signs: dict[bytes, list[int]] = {}
-    for place, rule in rules:
-        for hint in filter(str.isascii, rule.hints):
-            signs.setdefault(hint.encode(), []).append(place)
-    return list(signs.items())
-
-
 def _normal(kind: str, value: str) -> str:
     """Write a value as all of its spellings are, so that they have one digest."""
     if kind in _NUMBERS:
         return re.sub(r"[\s().-]", "", value.translate(_WIDE)).lower()
     return value.lower() if kind == "email" else value
-
-
-def _snake(name: str) -> str:
-    """Write a camelCase name with underscores, as the names of secrets are listed."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
 def _apart(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -14,7 +14,7 @@ Check: TypeAlias = Callable[[str], bool]
 VALUE: Final = "value"
 """The group of a pattern that is the secret itself, where the pattern has more than that."""
 
-RUN: Final = 16
+RUN: Final = 20
 """The shortest stretch in which rules that say `in_run` have their hints."""
 
 _AFTER: Final = 256
@@ -31,11 +31,15 @@ class Rule:
         kind: What is found, as the placeholder names it.
         pattern: Matches it; a group `value` is what is taken out, else the whole match.
         hints: One of them is where a match begins. They are in lower case, whatever the case
-            of the text, and "0" stands for any digit. Without any the pattern is searched.
+            of the text; "0" stands for any digit. Without hints the pattern is searched.
         needs: What also stands in every text with a match, written as the hints are.
-        before: A match begins up to so many characters before the hint.
-        in_run: The hint begins at least `RUN` characters of keys (letters, digits and
-            `-._~+/=`) in a row, with no letter, digit, `_` or `-` before it.
+        after: Matches at a hint, and the pattern then right behind it. Names that many rules share
+            are read once for all of them.
+        before: A match begins up to so many characters before the hint, and ends up to four times
+            as many after it, at most 256.
+        in_run: The hint stands in at least `RUN` characters of keys (letters, digits and
+            `-._~+/=`) in a row. Unless the match begins before it, it has three characters or more,
+            and so long a row begins with it, with no letter, digit, `_` or `-` before it.
         check: Confirms the value.
     """
 
@@ -43,6 +47,7 @@ class Rule:
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
     needs: str = ""
+    after: re.Pattern[str] | None = None
     before: int = 0
     in_run: bool = False
     check: Check | None = None
@@ -51,6 +56,11 @@ class Rule:
         """Find every place of the kind in a text."""
         for match in self.pattern.finditer(text):
             yield from self._value(match)
+
+    def match(self, text: str, place: int) -> Iterable[Found]:
+        """Find what begins at a place of a text, if it is of the kind."""
+        match = self.pattern.match(text, place)
+        return () if match is None else self._value(match)
 
     def at(self, text: str, folded: str | bytes, hint: str | bytes) -> Iterator[Found]:
         """Find the places of the kind at a hint.
@@ -71,7 +81,9 @@ class Rule:
     def _match(self, text: str, place: int) -> re.Match[str] | None:
         if not self.before:
             return self.pattern.match(text, place)
-        around = self.pattern.finditer(text, max(0, place - self.before), place + _AFTER)
+        around = self.pattern.finditer(
+            text, max(0, place - self.before), place + min(4 * self.before, _AFTER)
+        )
         return next((m for m in around if m.end() > place), None)
 
     def _value(self, match: re.Match[str]) -> Iterator[Found]:

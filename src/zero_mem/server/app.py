@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
-from functools import partial
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import islice
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from zero_mem.aio.threads import Threads
 from zero_mem.api.arguments import argument, namespace_path
 from zero_mem.api.openapi import document
 from zero_mem.api.problems import Refusal
@@ -26,16 +24,13 @@ from zero_mem.api.text import dump
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import FORMAT, READABLE, import_records, json_line, record_json
 from zero_mem.memory import Memory
-from zero_mem.operations.history import HistoryEntry
-from zero_mem.server import body, feed
-from zero_mem.server.access import Doors, bearer
+from zero_mem.server import body
+from zero_mem.server.access import bearer
 from zero_mem.server.answering import Answer, Asked, perform, refused
+from zero_mem.server.host import Host, Part
 from zero_mem.server.settings import Settings
-from zero_mem.server.sweeper import Sweeper
-from zero_mem.space import Namespace
 
 LOG: Final = logging.getLogger("zero_mem.server")
-R = TypeVar("R")
 
 SECURITY: Final = {
     "Cache-Control": "no-store",
@@ -44,7 +39,9 @@ SECURITY: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+CONSOLE: Final = "/console"
+"""Where a browser is led that names no page."""
+
 _LINES: Final = 100
 _LONGEST_POSITION: Final = 19
 
@@ -52,39 +49,29 @@ _LONGEST_POSITION: Final = 19
 class App:
     """The store as an ASGI application.
 
-    It begins and ends with the lifespan that a server drives: then the sweeper runs, and at the
-    end calls that were taken finish, queued writes are applied and the store is closed.
+    It begins and ends with the lifespan that a server drives: then the sweeper and the parts
+    run, and at the end calls that were taken finish, queued writes are applied and the store is
+    closed.
 
     Args:
         memory: The store; it is closed with the application.
         settings: How to serve it.
         is_open: Whether it may be used without a key as long as there is none: only where
             nobody but this machine's users can reach it.
+        parts: Make what is served beneath paths of its own.
     """
 
     def __init__(
-        self, memory: Memory, settings: Settings | None = None, *, is_open: bool = False
+        self,
+        memory: Memory,
+        settings: Settings | None = None,
+        *,
+        is_open: bool = False,
+        parts: Iterable[Callable[[Host], Part]] = (),
     ) -> None:
-        self.settings = settings or Settings()
-        self.memory = memory
-        self.doors = Doors(
-            memory,
-            is_open=is_open,
-            recheck=self.settings.recheck,
-            rate=self.settings.rate,
-            burst=self.settings.burst,
-        )
-        self._is_open = is_open
-        self._names = _LOOPBACK | {name for name in self.settings.names.split(",") if name}
-        self._threads = Threads()
-        self._waiting = 0
-        self._streams = 0
-        self._bell = feed.Bell()
-        self._stopping = asyncio.Event()
-        self.sweeper = Sweeper(
-            lambda: self._threads.run(memory.expire), every=self.settings.sweep_every
-        )
-        self._answering = _with_cors(self._serve, self.settings.cors)
+        self.host = Host(memory, settings or Settings(), is_open=is_open)
+        self.parts = [make(self.host) for make in parts]
+        self._answering = _with_cors(self._serve, self.host.settings.cors)
         self._pages: Mapping[str, Callable[[Request, Route], Awaitable[Response]]] = {
             "follow": self._follow,
             "export": self._export,
@@ -100,37 +87,62 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await self._answering(scope, receive, send)
+            part = self._part(scope["path"])
+            if part is None:
+                home = self._home(scope)
+                await (home or self._answering)(scope, receive, send)
+            else:
+                root = scope.get("root_path", "") + part.prefix
+                await part({**scope, "root_path": root}, receive, send)
         else:
             # Nothing here speaks WebSocket.
             await send({"type": "websocket.close", "code": 1003})
 
+    def _part(self, path: str) -> Part | None:
+        for part in self.parts:
+            if path == part.prefix or path.startswith(part.prefix + "/"):
+                return part
+        return None
+
+    def _home(self, scope: Scope) -> Response | None:
+        """Lead a browser that names no page to the console, where there is one."""
+        if scope["path"] != "/" or self._part(CONSOLE) is None:
+            return None
+        if "text/html" not in Request(scope).headers.get("accept", ""):
+            return None
+        return RedirectResponse(f"{scope.get('root_path', '')}{CONSOLE}/", headers=SECURITY)
+
     def stop(self) -> None:
         """End the feeds: they would keep the server from stopping."""
-        self._stopping.set()
-        self._bell.ring()
+        self.host.stop()
+        for part in self.parts:
+            part.stop()
 
     async def close(self) -> None:
         """Let calls that were taken finish, apply queued writes, close the store."""
         self.stop()
-        await self._threads.end(self.memory.close)
+        await self.host.close()
+
+    @asynccontextmanager
+    async def living(self) -> AsyncIterator[None]:
+        """Run the sweeper and the parts; at the end all calls finish and the store is closed."""
+        try:
+            async with AsyncExitStack() as stack:
+                for part in self.parts:
+                    await stack.enter_async_context(part.lifespan())
+                if self.host.settings.sweep_every:
+                    await stack.enter_async_context(_beside(self.host.sweeper.run()))
+                yield
+                self.stop()
+        finally:
+            await self.close()
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        sweeping = None
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                if self.settings.sweep_every:
-                    sweeping = asyncio.create_task(self.sweeper.run())
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                if sweeping is not None:
-                    sweeping.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await sweeping
-                await self.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+        await receive()  # that it starts
+        async with self.living():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()  # that it stops
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = perf_counter()
@@ -155,13 +167,6 @@ class App:
         )
         await response(scope, receive, send)
 
-    def _check_host(self, request: Request) -> None:
-        """Refuse a page of the web that has made its own name lead here; it has no key."""
-        host = request.headers.get("host", "")
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-        if name not in self._names:
-            raise Refusal("wrong-host", "without keys, this server answers to loopback names only")
-
     async def _respond(
         self, request: Request, route: Route, in_path: Mapping[str, str]
     ) -> Response:
@@ -170,85 +175,37 @@ class App:
         memory = await self._view(request)
         content = await self._body(request) if route.has_body else None
         asked = Asked(route, in_path, request.query_params.multi_items(), request.headers, content)
-        most = self.settings.max_results
-        answer = await self._run(lambda: perform(memory, asked, most=most))
+        most = self.host.settings.max_results
+        answer = await self.host.run(lambda: perform(memory, asked, most=most))
         if request.method != "GET":
-            self._bell.ring()
+            self.host.bell.ring()
         return _response(answer)
 
     async def _view(self, request: Request) -> Memory:
         credential = bearer(request.headers.get("authorization"))
-        memory = self.doors.known(credential)
-        if credential is None and self._is_open:
-            self._check_host(request)
-        if memory is None:
-            memory = await self._run(lambda: self.doors.opened(credential))
-        self.doors.admit(credential)
-        return memory
+        return await self.host.view(credential, request.headers)
 
     async def _body(self, request: Request) -> bytes:
         content = await body.whole(
-            request, most=self.settings.max_body, seconds=self.settings.body_timeout
+            request, most=self.host.settings.max_body, seconds=self.host.settings.body_timeout
         )
         if content:
             # A form of another page can send any other type without asking first.
             _check_type(request, "application/json")
         return content
 
-    async def _run(self, work: Callable[[], R]) -> R:
-        """Run work in a thread of the store's.
-
-        Raises:
-            Refusal: Too many wait already.
-        """
-        if self._waiting >= self.settings.backlog:
-            raise Refusal("busy", f"{self._waiting} requests wait for the store; try again")
-        self._waiting += 1
-        try:
-            return await self._threads.run(work)
-        finally:
-            self._waiting -= 1
-
     # What no operation of the library answers
 
     async def _follow(self, request: Request, route: Route) -> Response:
         memory = await self._view(request)
         query = _query(request, route)
-        space = memory.namespace(*namespace_path(query["namespace"]))
         text = request.headers.get("last-event-id", query.get("after", "0"))
         if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION):
             raise InvalidInput("a position in the journal is a whole number from 0")
-        after = int(text)
-        read = partial(self._entries, request, space)
-        await read(after)  # what is refused is refused before the stream begins
-        if self._streams >= self.settings.max_streams:
-            raise Refusal("busy", f"{self._streams} feeds are open already; try again")
-        found = feed.events(
-            read,
-            after,
-            bell=self._bell,
-            stopping=self._stopping,
-            poll=self.settings.poll,
-            heartbeat=self.settings.heartbeat,
-        )
-        return StreamingResponse(self._counted(found), media_type=route.media_type)
-
-    async def _counted(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._streams += 1
-        try:
-            async for event in events:
-                yield event
-        except ZeroMemError as error:
-            # The key has ended, or the store; the client asks again and is told so.
-            LOG.info("a feed ended: %s", type(error).__name__)
-        finally:
-            self._streams -= 1
-
-    async def _entries(self, request: Request, space: Namespace, after: int) -> list[HistoryEntry]:
         credential = bearer(request.headers.get("authorization"))
-        if self.doors.known(credential) is None:
-            await self._run(lambda: self.doors.opened(credential))
-        return await self._run(lambda: space.changes(after=after, limit=feed.AT_ONCE))
+        path = namespace_path(query["namespace"])
+        events = await self.host.follow(memory, credential, path, int(text))
+        return StreamingResponse(events, media_type=route.media_type)
 
     async def _export(self, request: Request, route: Route) -> Response:
         memory = await self._view(request)
@@ -264,13 +221,13 @@ class App:
                 json_line({"format": FORMAT, **record_json(record)}) for record in taken
             ).encode()
 
-        first = await self._run(lines)  # what is refused is refused before the stream begins
+        first = await self.host.run(lines)  # what is refused is refused before the stream begins
 
         async def stream() -> AsyncIterator[bytes]:
             part = first
             while part:
                 yield part
-                part = await self._run(lines)
+                part = await self.host.run(lines)
 
         return StreamingResponse(stream(), media_type=route.media_type)
 
@@ -282,15 +239,15 @@ class App:
         conflict: Any = query.get("on_conflict", "refuse")
         _check_type(request, "application/x-ndjson")
         kept = await body.spooled(
-            request, most=self.settings.max_import, seconds=self.settings.body_timeout
+            request, most=self.host.settings.max_import, seconds=self.host.settings.body_timeout
         )
         with kept:
-            report = await self._run(
+            report = await self.host.run(
                 lambda: import_records(
                     lambda path: memory.namespace(*(one or path)), kept, on_conflict=conflict
                 )
             )
-        self._bell.ring()
+        self.host.bell.ring()
         return _json(
             {
                 "imported": report.imported,
@@ -308,14 +265,14 @@ class App:
         # Loaded on first use: the extra is not every server's.
         from zero_mem.metrics.prometheus import exposition
 
-        text = await self._run(lambda: exposition(self.memory, stats=False))
+        text = await self.host.run(lambda: exposition(self.host.memory, stats=False))
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def _alive(self, request: Request, route: Route) -> Response:
         return _json({"alive": True})
 
     async def _ready(self, request: Request, route: Route) -> Response:
-        health = await self._run(self.memory.health)
+        health = await self.host.run(self.host.memory.health)
         if health.ready:
             return _json({"ready": True})
         # The whole of it would tell anyone where the file is.
@@ -323,6 +280,18 @@ class App:
 
     async def _document(self, request: Request, route: Route) -> Response:
         return Response(json.dumps(document()), media_type="application/json")
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run work that never ends beside the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _with_cors(app: ASGIApp, origins: str) -> ASGIApp:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
 from zero_mem.api.forms import form_of
 from zero_mem.api.text import dump
+from zero_mem.errors import ZeroMemError
 from zero_mem.operations.history import HistoryEntry
 
+LOG: Final = logging.getLogger("zero_mem.server")
 AT_ONCE: Final = 100
 """Entries that are read in one visit to the store."""
 
@@ -78,3 +81,12 @@ async def events(
             spoken = loop.time()
         if len(entries) < AT_ONCE:
             await _either(ring, min(poll, heartbeat))
+
+
+async def until_refused(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Give the events until the key has ended, or the store: asking again tells which."""
+    try:
+        async for event in events:
+            yield event
+    except ZeroMemError as error:
+        LOG.info("a feed ended: %s", type(error).__name__)

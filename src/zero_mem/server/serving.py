@@ -16,6 +16,7 @@ import uvicorn
 from zero_mem.errors import NotAllowed, StoreUnavailable
 from zero_mem.memory import Memory
 from zero_mem.server.app import App
+from zero_mem.server.parts import chosen
 from zero_mem.server.settings import Settings
 
 LOG: Final = logging.getLogger("zero_mem.server")
@@ -71,7 +72,7 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
             f"{settings.host} can be reached by others and the store has no key; make one first: "
             "zero-mem key create NAME --grant admin:**"
         )
-    app = App(memory, settings, is_open=is_local)
+    app = App(memory, settings, is_open=is_local, parts=chosen(settings))
     listening = listen(settings)
     host, port = listening.getsockname()[:2]
     say(f"http://{f'[{host}]' if ':' in host else host}:{port}")

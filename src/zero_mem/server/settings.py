@@ -43,6 +43,8 @@ class Settings:
     heartbeat: float = _setting(15.0, "Seconds of silence before a feed sends a comment.")
     poll: float = _setting(0.5, "Seconds until a feed sees what other processes wrote.")
     recheck: float = _setting(1.0, "Seconds until a revoked key stops working.", least=0)
+    console: bool = _setting(True, "Serve the console at /console.")
+    mcp: bool = _setting(True, "Serve the Model Context Protocol at /mcp, with its extra.")
     cors: str = _setting("", "Origins that browsers may call from, with commas.")
     grace: float = _setting(10.0, "Seconds that requests get to end when the server stops.")
 
@@ -116,7 +118,7 @@ def _checked(name: str, value: Any, where: str) -> Any:
     return value
 
 
-_KINDS: Final = {str: "text", int: "a whole number", float: "a number"}
+_KINDS: Final = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
 
 
 def _default(name: str) -> Any:

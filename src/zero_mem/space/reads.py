@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -11,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zero_mem import filters
-from zero_mem.errors import InvalidInput, NotFound
+from zero_mem.errors import InvalidInput, NotFound, StoreUnavailable
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.requests import check_moment, check_text
 from zero_mem.operations.rules import missing
@@ -235,7 +236,7 @@ class Reads(View):
         """Give named memories as prompt lines, `[memo:ID] KIND: TEXT` each, under a budget.
 
         What does not fit or can't be read is said in a last line, which the budget counts
-        too. The records shown are marked as used.
+        too. The records shown are marked as used, where the store can be written to.
         """
         if isinstance(memory_ids, str):
             raise InvalidInput("memory_ids is a list of ids, not one string")
@@ -243,7 +244,9 @@ class Reads(View):
         identities = list(dict.fromkeys(check_memory_id(key) for key in memory_ids))
         lines = Lines(tokens, self._memory.tokenizer)
         text = lines.with_note(self._fill(lines, identities))
-        self.mark_used([item.memory_id for item in lines.items])
+        # A full or read-only disk keeps no mark; what was read is right all the same.
+        with suppress(StoreUnavailable):
+            self.mark_used([item.memory_id for item in lines.items])
         return text
 
     def _fill(self, lines: Lines, identities: Sequence[str]) -> Sequence[str]:

@@ -10,6 +10,7 @@ from zero_mem import filters
 from zero_mem.errors import InvalidInput, NotFound, ZeroMemError
 from zero_mem.handles import check_memory_id
 from zero_mem.operations.batch import BatchResult, OnError, attempt, check_on_error, chunks
+from zero_mem.operations.erasing import Erasure, PurgeReport, survey
 from zero_mem.operations.idempotency import expected_id
 from zero_mem.operations.plan import Plan
 from zero_mem.operations.redacted import redacted_save
@@ -25,6 +26,7 @@ from zero_mem.operations.rules import missing
 from zero_mem.operations.tasks import renew_task
 from zero_mem.recall.request import visible
 from zero_mem.space.view import View
+from zero_mem.storage.base import Stored
 from zero_mem.types import UNSET, Body, MemoryReceipt, Source, Unset, preview
 
 Lifetime: TypeAlias = float | timedelta | None
@@ -321,25 +323,54 @@ class Writes(View):
         self._memory.scrub()
         return receipt
 
-    def purge_many(self, memory_ids: Iterable[str | int]) -> BatchResult:
-        """Erase many records for good; the file is rewritten once."""
-        identities = [check_memory_id(memory_id) for memory_id in memory_ids]
-        with self._write_after_queue() as plan:
-            receipts = [self._purge(plan, identity) for identity in dict.fromkeys(identities)]
+    def purge_many(self, memory_ids: Iterable[str | int], *, dry_run: bool = False) -> PurgeReport:
+        """Erase many records for good; the file is rewritten once.
+
+        Args:
+            memory_ids: The records, in whatever state.
+            dry_run: Only say what would be erased; nothing is written.
+
+        Returns:
+            Of each record what went (versions, bodies, bytes, what was kept for it), and a
+            receipt for each that was erased.
+
+        Raises:
+            NotFound: One of them is not there, or was purged; none was erased.
+        """
+        identities = list(dict.fromkeys(check_memory_id(each) for each in memory_ids))
+        self._memory.flush()
+        if dry_run:
+            return PurgeReport(results=(), erased=self._would_purge(identities), dry_run=True)
+        with self._writing() as plan:
+            found = [plan.stored(identity) for identity in identities]
+            erased = survey(plan.transaction, plan.row, [each for each in found if each])
+            receipts = [self._purge(plan, identity) for identity in identities]
         self._memory.corpora.forget(self._path)
         self._memory.scrub()
-        return BatchResult(results=tuple(receipts))
+        return PurgeReport(results=tuple(receipts), erased=erased)
+
+    def _would_purge(self, identities: Sequence[str]) -> tuple[Erasure, ...]:
+        with self._reading() as (transaction, row, _):
+            found = transaction.by_ids(row, identities) if row else {}
+            for identity in identities:
+                self._check_purgeable(identity, found.get(identity))
+            if row is None:
+                return ()
+            return survey(transaction, row, [found[identity] for identity in identities])
 
     def _purge(self, plan: Plan, memory_id: str, if_version: int | None = None) -> MemoryReceipt:
-        stored = plan.stored(memory_id)
-        if stored is None:
-            raise NotFound(missing(memory_id, stored))
+        stored = self._check_purgeable(memory_id, plan.stored(memory_id))
         if stored.ended_by != "purge":
             return plan.purge(stored, if_version=if_version)
-        if not self._memory.storage.scrub_pending():
-            raise NotFound(missing(memory_id, stored))
         # Erased before, but its bytes may still be there: the scrub that follows is the purge.
         return plan.receipt("purge", stored.record, {"unchanged"})
+
+    def _check_purgeable(self, memory_id: str, stored: Stored | None) -> Stored:
+        if stored is None:
+            raise NotFound(missing(memory_id, stored))
+        if stored.ended_by == "purge" and not self._memory.storage.scrub_pending():
+            raise NotFound(missing(memory_id, stored))
+        return stored
 
     def _each(self, memory_ids: Iterable[str | int], step: Step, on_error: OnError) -> BatchResult:
         check_on_error(on_error)

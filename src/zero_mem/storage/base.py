@@ -332,6 +332,10 @@ class Transaction(ABC):
         """List the scopes that have decisions, in order of name."""
 
     @abstractmethod
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        """Count the values that belong to these records, by (uid, scope)."""
+
+    @abstractmethod
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """Set the value under (scope, key)."""
 
@@ -381,6 +385,33 @@ Lineage: TypeAlias = Sequence[tuple[str, int]]
 sequence of a namespace's journal that was written under it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolState:
+    """The connections of this process to one server: now, and since the store was opened.
+
+    Attributes:
+        most: How many there may be at once.
+        size: How many are open now.
+        in_use: How many of these are inside a transaction.
+        waiting: How many threads wait for one now.
+        requests: How often one was asked for.
+        waits: How many of these requests found none free, the first of all among them.
+        wait_seconds: How long they waited, all together.
+        timeouts: How many gave up.
+        lost: How many connections were found broken.
+    """
+
+    most: int
+    size: int = 0
+    in_use: int = 0
+    waiting: int = 0
+    requests: int = 0
+    waits: int = 0
+    wait_seconds: float = 0.0
+    timeouts: int = 0
+    lost: int = 0
+
+
 class Storage(ABC):
     """A place that holds namespaces of memories."""
 
@@ -426,6 +457,13 @@ class Storage(ABC):
     def check(self) -> list[str]:
         """Name what is damaged in the store's files, by the store's own means."""
         return []
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """Tell how the store's pools of connections stand, by node; nothing is asked of a server.
+
+        A store on one server has one pool, named "". One without a server has none.
+        """
+        return {}
 
     @abstractmethod
     def scrub(self, *, wait: bool = True) -> None:

@@ -416,6 +416,16 @@ class MemoryTransaction(Transaction):
     def scopes(self, row: NamespaceRow) -> list[str]:
         return sorted({scope for scope, _ in self._space(row).decisions})
 
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        wanted = set(uids)
+        return dict(
+            Counter(
+                (d.uid, d.scope)
+                for d in self._space(row).decisions.values()
+                if d.uid is not None and d.uid in wanted and d.value is not None
+            )
+        )
+
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._put(self._space(row).decisions, (decision.scope, decision.key), decision)
 

@@ -20,6 +20,7 @@ from zero_mem.storage.base import (
     Final,
     JournalEntry,
     NamespaceRow,
+    PoolState,
     Storage,
     Stored,
     Transaction,
@@ -58,7 +59,8 @@ class PostgresStorage(Storage):
     Args:
         url: `postgresql://user@host:port/database` with libpq's options, and of our own:
             `schema` (zero_mem), `connections` (the most, 16), `patience` (seconds to wait for
-            one, 30), `prepare_threshold` (none: a pooler may stand between).
+            one, 30), `prepare_threshold` (none: a pooler may stand between), `migrate` (an older
+            store is brought up to date after a "copy", "bare", or the opening is to "refuse").
         durability: "full" answers when the commit is on disk (and at the synchronous replicas,
             if there are any); "normal" may lose the last moments when the server crashes.
         create: False refuses a database that holds no store.
@@ -69,7 +71,7 @@ class PostgresStorage(Storage):
         InvalidInput: The URL or the durability is wrong.
         StoreUnavailable: The server can't be reached, or there is no store.
         StoreCorrupt: The schema holds something else.
-        MigrationNeeded: A newer version wrote it.
+        MigrationNeeded: A newer version wrote it, or an older one and `migrate` says refuse.
     """
 
     def __init__(
@@ -213,6 +215,10 @@ class PostgresStorage(Storage):
         with self._session(write=False) as session:
             found = session.run(sql, (self.server.schema,)).fetchone()
         return int(found[0]) if found else 0
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage.pools`."""
+        return {self.node: self.server.pool_state()}
 
     def close(self) -> None:
         """Close every connection."""

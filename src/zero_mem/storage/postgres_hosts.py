@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from zero_mem.storage.base import Decision, NamespaceRow
 from zero_mem.storage.postgres_text import digest, escape, escape_optional, unescape
 from zero_mem.storage.postgres_vectors import PostgresVectors
@@ -37,6 +39,14 @@ class PostgresHosts(PostgresVectors):
     def scopes(self, row: NamespaceRow) -> list[str]:
         sql = f"SELECT DISTINCT scope FROM {self._schema}.decision WHERE namespace = %s"
         return sorted(unescape(scope) for (scope,) in self._at(row).run(sql, (row.number,)))
+
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        sql = (
+            f"SELECT uid, scope, count(*) FROM {self._schema}.decision WHERE namespace = %s"
+            " AND uid = ANY(%s::text[]) AND value IS NOT NULL GROUP BY uid, scope"
+        )
+        found = self._at(row).run(sql, (row.number, list(uids)))
+        return {(uid, unescape(scope)): count for uid, scope, count in found}
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._at(row).defer(

@@ -1,17 +1,21 @@
 """The schema of a PostgreSQL store: whether it is there, making it, and bringing it up to date.
 
-One process migrates at a time (an advisory lock); a step waits for the locks of a table only a
-moment and is tried again, so that it never makes readers and writers queue behind it.
+An older store is copied first, into a schema beside it; then all scripts that it lacks run, in one
+transaction. One process migrates at a time (an advisory lock); what needs a table for itself waits
+only a moment for it and is tried again, so that readers and writers never queue behind it.
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path as FilePath
 
 import psycopg
 
 from zero_mem.errors import MigrationNeeded, StoreCorrupt, StoreUnavailable
+from zero_mem.storage.postgres_copy import copy_store
 from zero_mem.storage.postgres_server import Connection, Server, translated
 
 SCHEMA_VERSION = 2
@@ -116,39 +120,95 @@ def _facts(server: Server, connection: Connection) -> tuple[str, str]:
 
 
 def _migrate(server: Server, connection: Connection, origin: str) -> None:
+    try:
+        with connection.transaction():
+            _update(server, connection, origin)
+    except psycopg.errors.DuplicateTable as error:
+        if _version(server, connection):
+            return  # another process was first, and this one looked too early
+        raise StoreCorrupt(
+            f"{server.name}: the schema {server.schema} holds tables of something else; "
+            "name another one in the URL (?schema=…)"
+        ) from error
+
+
+def _update(server: Server, connection: Connection, origin: str) -> None:
+    """Copy an older store, then run every script that it lacks: all of it or nothing."""
+    connection.execute(
+        b"SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"zero-mem {server.schema}",)
+    )
+    # Another process may have been first.
+    current = _version(server, connection)
+    if current == SCHEMA_VERSION:
+        return
+    if current and server.target.migrate == "refuse":
+        raise MigrationNeeded(
+            f"{server.name}: written by an older Zero-Mem (schema {current}; this one writes "
+            f"{SCHEMA_VERSION}), and the URL says migrate=refuse; open it once without that"
+        )
+    if current and server.target.migrate == "copy":
+        _copy(server, connection, current)
     for _ in range(TRIES):
-        try:
-            with connection.transaction():
-                _step(server, connection, origin)
+        with suppress(psycopg.errors.LockNotAvailable):
+            _step(server, connection, current, origin)
             return
-        except psycopg.errors.LockNotAvailable:
-            continue
-        except psycopg.errors.DuplicateTable as error:
-            if _version(server, connection):
-                continue  # another process was first, and this one looked too early
-            raise StoreCorrupt(
-                f"{server.name}: the schema {server.schema} holds tables of something else; "
-                "name another one in the URL (?schema=…)"
-            ) from error
     raise StoreUnavailable(
         f"{server.name}: a table stays locked while the store's schema is brought up to date; "
         "end long transactions and open the store again"
     )
 
 
-def _step(server: Server, connection: Connection, origin: str) -> None:
-    """Run every migration that is missing, in one transaction."""
-    connection.execute(
-        b"SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"zero-mem {server.schema}",)
-    )
-    connection.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
-    # Another process may have been first.
-    current = _version(server, connection)
-    if current == 0:
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {server.schema}".encode())
-    for script in sorted(MIGRATIONS.glob("*.sql"))[current:]:
-        sql = script.read_text("utf-8").format(schema=server.schema, partitions=PARTITIONS)
+def _copy(server: Server, connection: Connection, current: int) -> None:
+    try:
+        copy_store(
+            connection,
+            server.schema,
+            current,
+            lambda schema: _run(connection, schema, _scripts()[:current]),
+        )
+    except psycopg.Error as error:
+        if connection.broken:
+            raise
+        raise StoreUnavailable(
+            f"{server.name}: written by an older Zero-Mem (schema {current}); it is copied before "
+            f"it is brought up to date, and that failed (SQLSTATE {error.sqlstate}). The store is "
+            "as it was. Let this user make a schema and see to room on the disk, or back the "
+            "store up yourself and open it with ?migrate=bare"
+        ) from error
+
+
+def _scripts() -> list[FilePath]:
+    return sorted(MIGRATIONS.glob("*.sql"))
+
+
+def _run(connection: Connection, schema: str, scripts: Sequence[FilePath]) -> None:
+    """Run scripts of the folder in a schema, which is made if it is not there."""
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode())
+    for script in scripts:
+        sql = script.read_text("utf-8").format(schema=schema, partitions=PARTITIONS)
         connection.execute(sql.encode())
+
+
+def _step(server: Server, connection: Connection, current: int, origin: str) -> None:
+    """Run every script that is missing, all or none, and wait but a moment for any table."""
+    try:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}".encode())
+            _run(connection, server.schema, _scripts()[current:])
+            _note(server, connection, origin)
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DuplicateTable):
+        raise
+    except psycopg.Error as error:
+        if connection.broken or not current:
+            raise
+        raise StoreUnavailable(
+            f"{server.name}: bringing the store from schema {current} to {SCHEMA_VERSION} failed "
+            f"(SQLSTATE {error.sqlstate}); the store is as it was"
+        ) from error
+
+
+def _note(server: Server, connection: Connection, origin: str) -> None:
+    """Note whose store it is, if that is new, and its version."""
     note = f"INSERT INTO {server.schema}.store VALUES (%s, %s) ON CONFLICT (name) DO "
     connection.execute(f"{note} NOTHING".encode(), ("origin", origin))
     connection.execute(

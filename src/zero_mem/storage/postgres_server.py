@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,6 +15,7 @@ import psycopg
 import psycopg_pool
 
 from zero_mem.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from zero_mem.storage.base import PoolState
 
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
@@ -24,6 +26,19 @@ CONNECTIONS = 16
 
 PATIENCE = 30.0
 """Seconds that a transaction waits for a connection, by default."""
+
+MIGRATE = ("copy", "bare", "refuse")
+"""What becomes of an older store: brought up to date after a copy, without one, or not at all."""
+
+RECONNECT = 1.0
+"""Seconds after which the pool gives up a connection that it can't open, until the next asks.
+
+Its own default tries for minutes, at ever longer intervals: a server that was away for one minute
+would be left alone for up to another.
+"""
+
+TURN = 2.0
+"""Seconds that a transaction waits in one go; then it asks anew, so that the pool tries anew."""
 
 LIBPQ = {
     "connect_timeout": "10",
@@ -51,6 +66,9 @@ class Target:
             raise InvalidInput(f"schema is a plain name, not {self.schema!r}")
         self.connections = _count(options.pop("connections", str(CONNECTIONS)), "connections")
         self.patience = float(_count(options.pop("patience", str(int(PATIENCE))), "patience"))
+        self.migrate = options.pop("migrate", MIGRATE[0])
+        if self.migrate not in MIGRATE:
+            raise InvalidInput(f"migrate is one of {', '.join(MIGRATE)}, not {self.migrate!r}")
         prepared = options.pop("prepare_threshold", "")
         self.prepare_threshold = _count(prepared, "prepare_threshold") if prepared else None
         credentials, _, host = parts.netloc.rpartition("@")
@@ -88,6 +106,7 @@ class Server:
         """Begin with no connection; a forked child leaves the parent's alone."""
         self._opening = threading.Lock()
         self._pool: psycopg_pool.ConnectionPool[Connection] | None = None
+        self._asked_again = self._gave_up = 0
 
     def connect(self) -> Connection:
         """Open a connection outside the pool.
@@ -118,6 +137,7 @@ class Server:
                     min_size=0,
                     max_size=self.target.connections,
                     timeout=self.target.patience,
+                    reconnect_timeout=RECONNECT,
                     kwargs=self._options(),
                     name="zero-mem",
                     open=True,
@@ -130,8 +150,12 @@ class Server:
         Raises:
             StoreUnavailable: The store is closed, or no connection is free in time.
         """
+        pool = self._pool or self._opened()
         try:
-            return (self._pool or self._opened()).getconn()
+            try:
+                return pool.getconn(timeout=min(TURN, self.target.patience))
+            except psycopg_pool.PoolTimeout:
+                return self._waited_for(pool, time.monotonic() + self.target.patience - TURN)
         except psycopg_pool.PoolTimeout as error:
             raise StoreUnavailable(
                 f"{self.name}: no connection within {self.target.patience:g} seconds; the server "
@@ -140,6 +164,19 @@ class Server:
         except psycopg_pool.PoolClosed as error:
             raise StoreUnavailable(f"{self.name}: the store is closed; open it again") from error
 
+    def _waited_for(
+        self, pool: psycopg_pool.ConnectionPool[Connection], until: float
+    ) -> Connection:
+        """Ask again and again for a connection, until a moment of the monotonic clock."""
+        while (left := until - time.monotonic()) > 0:
+            with self._opening:
+                self._asked_again += 1
+            with suppress(psycopg_pool.PoolTimeout):
+                return pool.getconn(timeout=min(TURN, left))
+        with self._opening:
+            self._gave_up += 1
+        raise psycopg_pool.PoolTimeout
+
     def give(self, connection: Connection) -> None:
         """Give a connection back; one that is broken or still in a transaction is closed."""
         pool = self._pool
@@ -147,6 +184,26 @@ class Server:
             connection.close()
             return
         pool.putconn(connection)
+
+    def pool_state(self) -> PoolState:
+        """Tell how the pool stands."""
+        most = self.target.connections
+        pool = self._pool
+        if pool is None:
+            return PoolState(most=most)
+        found: dict[str, int] = pool.get_stats()
+        size = found["pool_size"]
+        return PoolState(
+            most=most,
+            size=size,
+            in_use=max(0, size - found["pool_available"]),
+            waiting=found["requests_waiting"],
+            requests=found.get("requests_num", 0) - self._asked_again,
+            waits=found.get("requests_queued", 0) - self._asked_again,
+            wait_seconds=found.get("requests_wait_ms", 0) / 1000,
+            timeouts=self._gave_up,
+            lost=found.get("returns_bad", 0) + found.get("connections_lost", 0),
+        )
 
     def close(self) -> None:
         """Close every connection."""
@@ -208,7 +265,8 @@ class Session:
 
     def _send_first(self, statements: Sequence[Statement]) -> Cursor:
         """Begin; a connection that was lost while it was idle is replaced, nothing was done."""
-        for _ in range(self._server.target.connections):
+        # After a restart of the server every pooled connection is a lost one; the next is new.
+        for _ in range(self._server.target.connections + 1):
             self._connection = self._server.take()
             try:
                 cursor = self._send(statements)

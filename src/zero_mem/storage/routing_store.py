@@ -16,6 +16,7 @@ from zero_mem.storage.base import (
     Decision,
     JournalEntry,
     NamespaceRow,
+    PoolState,
     Posting,
     Storage,
     Stored,
@@ -161,6 +162,13 @@ class RoutedStorage(Storage):
     def size(self) -> int:
         """See `Storage.size`."""
         return sum(self._each(lambda node: node.size()))
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage.pools`; a node that was not needed yet has none."""
+        found: dict[str, PoolState] = {}
+        for node in list(self._open.values()):
+            found |= node.pools()
+        return found
 
     def close(self) -> None:
         """Close every node's connections."""
@@ -376,6 +384,9 @@ class RoutedTransaction(Transaction):
 
     def scopes(self, row: NamespaceRow) -> list[str]:
         return self._of(row).scopes(row)
+
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        return self._of(row).decided_for(row, uids)
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._of(row).decide(row, decision)

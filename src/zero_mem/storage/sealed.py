@@ -27,6 +27,7 @@ from zero_mem.storage.base import (
     Decision,
     JournalEntry,
     NamespaceRow,
+    PoolState,
     Posting,
     Storage,
     Transaction,
@@ -158,6 +159,10 @@ class SealedStorage(Storage):
     def scrub(self, *, wait: bool = True) -> None:
         """See `Storage.scrub`."""
         self._inner.scrub(wait=wait)
+
+    def pools(self) -> Mapping[str, PoolState]:
+        """See `Storage`."""
+        return self._inner.pools()
 
     def scrub_pending(self) -> bool:
         """See `Storage.scrub_pending`."""
@@ -372,6 +377,10 @@ class SealedTransaction(Transaction):
     def scopes(self, row: NamespaceRow) -> list[str]:
         """See `Transaction`; the wrapped keys are no decisions of anybody's."""
         return [scope for scope in self._inner.scopes(row) if scope != KEYS]
+
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        """See `Transaction`."""
+        return self._inner.decided_for(row, uids)
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         """See `Transaction`."""

@@ -141,13 +141,20 @@ class SQLiteStorage(Storage):
             return transaction.scrub_pending()
 
     def scrub(self, *, wait: bool = True) -> None:
-        """Rebuild the index, rewrite every page and empty the write-ahead log."""
+        """Rebuild the index, rewrite every page and empty the write-ahead log.
+
+        The pages are written anew before the old ones are given up: as much room as the store
+        takes has to be free.
+        """
         with self._file.exclusive(wait=wait) as connection:
-            connection.execute("INSERT INTO lexicon (lexicon) VALUES ('rebuild')")
-            connection.execute("VACUUM")
-            emptied = empty_log(connection, wait=wait)
-            if emptied:
-                connection.execute("DELETE FROM store WHERE name = 'scrub'")
+            try:
+                emptied = _rewritten(connection, wait=wait)
+            except sqlite3.OperationalError as error:
+                raise StoreUnavailable(
+                    f"{self._file.path}: erased, but the file could not be rewritten ({error}), "
+                    "and still has the bytes; call scrub() again when that is mended (the next "
+                    "open does it too)"
+                ) from error
         if not emptied:
             raise StoreUnavailable(
                 f"{self._file.path}: erased, but another process still reads the old pages; "
@@ -510,6 +517,16 @@ class SQLiteTransaction(SQLiteVectors, SQLiteHosts):
             "UPDATE journal SET fields = ?, body = NULL, reason = '' WHERE place = ?",
             [(erase_fields(fields), place) for place, fields, _ in entries],
         )
+
+
+def _rewritten(connection: sqlite3.Connection, *, wait: bool) -> bool:
+    """Write every page of a file anew; tell whether the log has none of the old ones any more."""
+    connection.execute("INSERT INTO lexicon (lexicon) VALUES ('rebuild')")
+    connection.execute("VACUUM")
+    emptied = empty_log(connection, wait=wait)
+    if emptied:
+        connection.execute("DELETE FROM store WHERE name = 'scrub'")
+    return emptied
 
 
 def _key(stored: Stored) -> tuple[str, str] | None:

@@ -221,11 +221,13 @@ class SQLiteFile:
                 # The rank 1 compares with the records' own terms, too.
                 compare = "INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)"
                 connection.execute(compare)
-            except sqlite3.DatabaseError:
-                found.append(
-                    "the lexical index does not fit the records; scrub the store to rebuild it "
-                    "(zero-mem verify --rebuild)"
-                )
+            except sqlite3.DatabaseError as error:
+                # It counts as a write: a read-only disk refuses it, and says nothing by that.
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
+                    found.append(
+                        "the lexical index does not fit the records; scrub the store to rebuild "
+                        "it (zero-mem verify --rebuild)"
+                    )
         return found
 
     def size(self) -> int:
@@ -318,7 +320,8 @@ _MEANINGS: dict[int, tuple[type[StoreUnavailable], str]] = {
     ),
     sqlite3.SQLITE_IOERR: (
         StoreUnavailable,
-        "reading or writing the store failed; nothing of this operation was acknowledged",
+        "reading or writing the store failed; nothing of this operation was acknowledged. Look at "
+        "the disk, which may have failed or become read-only, and try again",
     ),
     sqlite3.SQLITE_NOTADB: (StoreCorrupt, "this file is not a Zero-Mem store"),
     sqlite3.SQLITE_CORRUPT: (

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from sqlite3 import Cursor
 
 from zero_mem.storage.base import Decision, NamespaceRow, Transaction
+from zero_mem.storage.sqlite_rows import as_list
 
 
 class SQLiteHosts(Transaction):
@@ -30,6 +31,15 @@ class SQLiteHosts(Transaction):
     def scopes(self, row: NamespaceRow) -> list[str]:
         sql = "SELECT DISTINCT scope FROM decision WHERE namespace = ? ORDER BY scope"
         return [scope for (scope,) in self._run(sql, (row.number,))]
+
+    def decided_for(self, row: NamespaceRow, uids: Collection[str]) -> dict[tuple[str, str], int]:
+        sql = (
+            "SELECT uid, scope, count(*) FROM decision"
+            " WHERE uid IN (SELECT value FROM json_each(?)) AND namespace = ?"
+            " AND value IS NOT NULL GROUP BY uid, scope"
+        )
+        found = self._run(sql, (as_list(uids), row.number))
+        return {(uid, scope): count for uid, scope, count in found}
 
     def decide(self, row: NamespaceRow, decision: Decision) -> None:
         self._run(

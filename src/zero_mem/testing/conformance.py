@@ -16,6 +16,7 @@ Each test bears the marker `req` with the ids of the requirements that it shows;
 from __future__ import annotations
 
 from zero_mem.testing.batches import BatchConformance
+from zero_mem.testing.clocks import ClockConformance
 from zero_mem.testing.forgetting import ExpiryConformance, LimitConformance
 from zero_mem.testing.keys import KeyConformance
 from zero_mem.testing.primitives import (
@@ -42,6 +43,7 @@ class OperationConformance(
     UpdateConformance,
     KeyConformance,
     BatchConformance,
+    ClockConformance,
     ExpiryConformance,
     LimitConformance,
     HistoryConformance,

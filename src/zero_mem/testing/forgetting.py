@@ -18,6 +18,7 @@ from zero_mem.errors import (
 )
 from zero_mem.memory import Memory
 from zero_mem.space import Namespace
+from zero_mem.storage.base import Storage
 from zero_mem.testing.fakes import FakeClock
 from zero_mem.testing.fixtures import StoreFixtures, found, in_no_read, texts
 
@@ -278,6 +279,27 @@ class LimitConformance(StoreFixtures):
         with pytest.raises(LimitReached, match="max_bytes"):
             space.update("four", "w" * 101)
         assert space.get("four").content == "z" * 40
+
+    @pytest.mark.req("limits:overflow", "prod:namespaces")
+    def test_a_cap_counts_what_others_wrote_and_nothing_of_other_namespaces(
+        self, memory: Memory, storage: Storage, clock: FakeClock
+    ) -> None:
+        """Whoever writes by another view of the store uses up the same room."""
+        space = memory.namespace("a")
+        space.configure(max_bytes=101, max_memory_items=3, overflow="refuse")
+        memory.namespace("a", "below").save("w" * 500)
+        theirs = Memory(storage, clock=clock).namespace("a")
+        space.save("x" * 40)
+        theirs.save("y" * 40)
+        for writer in (space, theirs):
+            with pytest.raises(LimitReached, match="max_bytes"):
+                writer.save("z" * 22)
+        theirs.update("1", "x")
+        space.save("z" * 59)
+        for writer in (space, theirs):
+            with pytest.raises(LimitReached, match="max_memory_items"):
+                writer.save("!")
+        assert space.count() == theirs.count() == 3
 
     @pytest.mark.req("limits:overflow")
     def test_a_cap_on_bytes_can_refuse(self, memory: Memory) -> None:

@@ -453,6 +453,25 @@ class HostPrimitives(StoreFixtures):
             assert transaction.scopes(row) == ["x", "y"]
             assert transaction.scopes(other) == []
 
+    @pytest.mark.req("history:purge")
+    def test_what_belongs_to_a_record_is_counted_by_scope(self, storage: Storage) -> None:
+        """Values alone: not what was erased, nor what belongs to others or elsewhere."""
+        with storage.transaction(write=True) as transaction:
+            row, other = transaction.create_namespace(("a",)), transaction.create_namespace(("b",))
+            for scope, key, uid in [
+                ("s", "1", "u"),
+                ("s", "2", "u"),
+                ("t", "1", "u"),
+                ("s", "3", "v"),
+            ]:
+                transaction.decide(row, Decision(scope=scope, key=key, value="x", uid=uid))
+            transaction.decide(row, Decision(scope="s", key="4", value=None, uid="u"))
+            transaction.decide(row, Decision(scope="s", key="5", value="x"))
+            transaction.decide(other, Decision(scope="s", key="1", value="x", uid="u"))
+            assert transaction.decided_for(row, ["u"]) == {("u", "s"): 2, ("u", "t"): 1}
+            assert transaction.decided_for(row, ["v", "w"]) == {("v", "s"): 1}
+            assert transaction.decided_for(row, []) == {}
+
     @pytest.mark.req("prod:storage")
     def test_notes_are_the_stores_as_a_whole(self, storage: Storage) -> None:
         """A note is read back, replaced, and listed by the beginning of its name."""

@@ -8,6 +8,7 @@ import pytest
 
 from zero_mem.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from zero_mem.memory import Memory
+from zero_mem.operations.erasing import Erasure
 from zero_mem.space import Namespace
 from zero_mem.testing.fakes import FakeClock
 from zero_mem.testing.fixtures import StoreFixtures, found, in_no_read, texts
@@ -234,6 +235,49 @@ class PurgeConformance(StoreFixtures):
         purged.save("late", memory_id="late")
         purged.rollback(to_moment=purged.history("b")[0].at)
         assert texts(purged) == ["neighbour one", "neighbour two"]
+
+    @pytest.mark.req("history:purge")
+    def test_a_dry_run_says_what_goes_and_changes_nothing(
+        self, memory: Memory, space: Namespace
+    ) -> None:
+        """Versions, bodies, bytes, what was kept for it; the purge then reports the same."""
+        space.save("first", memory_id="x", idempotency_key="once", hold="owner")
+        space.update("x", content="第二")
+        space.update("x", tags=["t"])
+        space.update("x", content="first")
+        space.archive("x")
+        space.save(Json({"n": 1}), memory_id="y")
+        for key in ("a", "b"):
+            space.decide("host", key, "extract", memory_id="x")
+        before = space.history("x"), space.changes(), memory.stats().by_state
+        foreseen = space.purge_many(["x", "y", "x"], dry_run=True)
+        assert (space.history("x"), space.changes(), memory.stats().by_state) == before
+        assert (foreseen.count, foreseen.dry_run, foreseen.bytes) == (0, True, 5 + 6 + 7)
+        assert foreseen.erased == (
+            Erasure(
+                memory_id="x",
+                versions=5,
+                bodies=2,
+                bytes=5 + 6,
+                decisions={"host": 2, "zero-mem:idempotency": 1},
+                holds=1,
+            ),
+            Erasure(memory_id="y", versions=1, bodies=1, bytes=7, decisions={}, holds=0),
+        )
+        done = space.purge_many(["x", "y"])
+        assert (done.erased, done.dry_run, done.count) == (foreseen.erased, False, 2)
+
+    @pytest.mark.req("history:purge")
+    def test_a_dry_run_refuses_what_the_purge_would(
+        self, purged: Namespace, memory: Memory
+    ) -> None:
+        """What is not there, or was purged."""
+        for memory_id in ("no", "x"):
+            with pytest.raises(NotFound):
+                purged.purge_many(["a", memory_id], dry_run=True)
+        with pytest.raises(NotFound):
+            memory.namespace("never", "written").purge_many(["1"], dry_run=True)
+        assert ("never", "written") not in memory.subtree().namespaces()
 
     @pytest.mark.req("history:purge")
     def test_its_key_is_free(self, purged: Namespace) -> None:

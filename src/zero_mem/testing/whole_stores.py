@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,28 @@ class WholeStores(StoreFixtures):
             assert faults(storage) == faults(twin.storage) == []
             again = sync(memory, twin)
             assert again.received.entries == again.sent.entries == 0
+
+    @pytest.mark.req("op:sync")
+    def test_a_clock_that_is_a_day_behind_loses_no_change(
+        self, memory: Memory, storage: Storage, space: Namespace
+    ) -> None:
+        """What was changed knowing the other's version is the later one, whatever a clock says."""
+        with Memory(MemoryStorage(), clock=FakeClock()) as twin:
+            there = twin.namespace(*space.path)
+            space.save("first", memory_id="x")
+            sync(memory, twin)
+            behind = twin.now() - timedelta(days=1)
+            late = Memory(twin.storage, clock=lambda: behind)
+            late.namespace(*space.path).update("x", content="second")
+            received = sync(memory, late).received
+            assert (received.applied, received.conflicts) == (1, [])
+            assert space.get("x").text == there.get("x").text == "second"
+            space.update("x", content="third")
+            sync(memory, twin)
+            assert there.get("x").text == "third"
+            times = [entry.at for entry in there.history("x")]
+            assert times == sorted(times)
+            assert faults(storage) == faults(twin.storage) == []
 
     @pytest.mark.req("op:sync", "history:journal")
     def test_decisions_and_holds_are_listed(

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from zero_mem.controller.messages import Defect
 from zero_mem.errors import Conflict, InvalidInput, LimitReached, NotAllowed, ZeroMemError
 from zero_mem.space import Namespace
+from zero_mem.text.nouns import counted
 from zero_mem.traces.report import TraceItem, TraceReport
 from zero_mem.types import Body, Json, MemoryReceipt
 
@@ -140,7 +141,7 @@ def _telling_how_far(report: TraceReport, file: str) -> Iterator[None]:
     except ZeroMemError as error:
         if report.imported or report.completed:
             error.add_note(
-                f"in {file}: {report.imported:,} records were written before; "
+                f"in {file}: {counted(report.imported, 'record')} had been written; "
                 "import the same files again to go on from there"
             )
         raise

@@ -48,7 +48,7 @@ class AsyncOperations(Calls[Memory]):
         return await self._call(lambda twin: twin.stats())
 
     async def snapshot(self) -> Snapshot:
-        """Read what this process did with the store, as counters."""
+        """Read what this process did with the store, as counters, and how its pool stands."""
         return await self._call(lambda twin: twin.snapshot())
 
     async def health(self) -> Health:

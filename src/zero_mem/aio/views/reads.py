@@ -115,7 +115,7 @@ class AsyncReads(Calls[Namespace]):
         """Give named memories as prompt lines, `[memo:ID] KIND: TEXT` each, under a budget.
 
         What does not fit or can't be read is said in a last line, which the budget counts
-        too. The records shown are marked as used.
+        too. The records shown are marked as used, where the store can be written to.
         """
         return await self._call(lambda twin: twin.recall_for_prompt(memory_ids, budget=budget))
 

@@ -115,7 +115,7 @@ class RemoteReads(Calls):
         """Give named memories as prompt lines, `[memo:ID] KIND: TEXT` each, under a budget.
 
         What does not fit or can't be read is said in a last line, which the budget counts
-        too. The records shown are marked as used.
+        too. The records shown are marked as used, where the store can be written to.
         """
         found: str = self._call("recall_for_prompt", memory_ids=memory_ids, budget=budget)
         return found

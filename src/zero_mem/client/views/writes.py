@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from zero_mem.client.calls import Calls
 from zero_mem.operations.batch import BatchResult, OnError
+from zero_mem.operations.erasing import PurgeReport
 from zero_mem.space.writes import Lifetime
 from zero_mem.types import UNSET, Body, MemoryReceipt, Source, Unset
 
@@ -234,7 +235,19 @@ class RemoteWrites(Calls):
         found: MemoryReceipt = self._call("purge", memory_id=memory_id, if_version=if_version)
         return found
 
-    def purge_many(self, memory_ids: Iterable[str | int]) -> BatchResult:
-        """Erase many records for good; the file is rewritten once."""
-        found: BatchResult = self._call("purge_many", memory_ids=memory_ids)
+    def purge_many(self, memory_ids: Iterable[str | int], *, dry_run: bool = False) -> PurgeReport:
+        """Erase many records for good; the file is rewritten once.
+
+        Args:
+            memory_ids: The records, in whatever state.
+            dry_run: Only say what would be erased; nothing is written.
+
+        Returns:
+            Of each record what went (versions, bodies, bytes, what was kept for it), and a
+            receipt for each that was erased.
+
+        Raises:
+            NotFound: One of them is not there, or was purged; none was erased.
+        """
+        found: PurgeReport = self._call("purge_many", memory_ids=memory_ids, dry_run=dry_run)
         return found

@@ -15,7 +15,6 @@ from zero_mem.controller.messages import Role, ToolCall
 from zero_mem.controller.wire.draft import (
     Content,
     Draft,
-    Parsed,
     Usage,
     arguments,
     count,
@@ -48,22 +47,6 @@ class Blocks:
     def content(self) -> Content:
         """Everything but calls and results."""
         return Content(text=joined(self.texts), opaque=tuple(self.opaque))
-
-
-def parse(
-    messages: Sequence[Any], *, name: str = "", file: str = "", lines: Sequence[int] = ()
-) -> Parsed:
-    """Read one run of Anthropic messages.
-
-    Args:
-        messages: The decoded messages, oldest first.
-        name: Name of the run, for defects and the transcript.
-        file: Name of the file, for defects.
-        lines: The 1-based line of each message in the file, where it has one.
-    """
-    draft = Draft(wire_format="anthropic", name=name, file=file)
-    read_messages(draft, messages, lines)
-    return draft.parsed()
 
 
 def read_messages(draft: Draft, messages: Iterable[Any], lines: Sequence[int] = ()) -> None:

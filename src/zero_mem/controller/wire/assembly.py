@@ -11,7 +11,7 @@ from zero_mem.controller.wire.claude_code import Session
 from zero_mem.controller.wire.codex import Rollout
 from zero_mem.controller.wire.detect import own_name, shape, wire_format
 from zero_mem.controller.wire.draft import Draft, Parsed, kind
-from zero_mem.controller.wire.formats import WIRES
+from zero_mem.controller.wire.formats import WIRES, parse
 from zero_mem.controller.wire.request_log import RequestLog
 
 Read: TypeAlias = Transcript | Defect
@@ -95,10 +95,8 @@ class Assembly:
         yield from self._messages(messages, [line] * len(messages))
 
     def _messages(self, messages: Sequence[Any], lines: Sequence[int]) -> Iterator[Read]:
-        form = wire_format(messages)
-        draft = Draft(wire_format=form, file=self.file)
-        WIRES[form].read_messages(draft, messages, lines)
-        yield from self._named(draft.parsed())
+        read = parse(messages, wire_format(messages), file=self.file, lines=lines)
+        yield from self._named(read)
 
     def _named(self, parsed: Parsed, line: int = 0) -> Iterator[Read]:
         for run in parsed.transcripts:

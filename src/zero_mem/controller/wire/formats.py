@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from zero_mem.controller.messages import WireFormat
 from zero_mem.controller.wire import anthropic, openai_chat, openai_responses
-from zero_mem.controller.wire.draft import Draft
+from zero_mem.controller.wire.draft import Draft, Parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +31,25 @@ WIRES: Final[Mapping[WireFormat, Wire]] = {
     ),
     "anthropic": Wire(anthropic.read_messages, anthropic.read_request, anthropic.read_response),
 }
+
+
+def parse(
+    messages: Sequence[Any],
+    wire_format: WireFormat,
+    *,
+    name: str = "",
+    file: str = "",
+    lines: Sequence[int] = (),
+) -> Parsed:
+    """Read one run's list of messages or items.
+
+    Args:
+        messages: They, decoded, oldest first.
+        wire_format: Their format.
+        name: Name of the run, for defects and the transcript.
+        file: Name of the file, for defects.
+        lines: The 1-based line of each in the file, where it has one.
+    """
+    draft = Draft(wire_format=wire_format, name=name, file=file)
+    WIRES[wire_format].read_messages(draft, messages, lines)
+    return draft.parsed()

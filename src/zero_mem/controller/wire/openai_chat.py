@@ -10,7 +10,6 @@ from zero_mem.controller.messages import Message, Role, ToolCall
 from zero_mem.controller.wire.draft import (
     Content,
     Draft,
-    Parsed,
     Usage,
     arguments,
     count,
@@ -32,22 +31,6 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 # Parts of an assistant message beside its content that are not text we may touch.
 _OPAQUE_FIELDS: Final = ("audio", "reasoning_content", "reasoning", "thinking_blocks")
-
-
-def parse(
-    messages: Sequence[Any], *, name: str = "", file: str = "", lines: Sequence[int] = ()
-) -> Parsed:
-    """Read one run of chat messages.
-
-    Args:
-        messages: The decoded messages, oldest first.
-        name: Name of the run, for defects and the transcript.
-        file: Name of the file, for defects.
-        lines: The 1-based line of each message in the file, where it has one.
-    """
-    draft = Draft(wire_format="openai_chat", name=name, file=file)
-    read_messages(draft, messages, lines)
-    return draft.parsed()
 
 
 def read_messages(draft: Draft, messages: Iterable[Any], lines: Sequence[int] = ()) -> None:

@@ -14,7 +14,6 @@ from zero_mem.controller.messages import Role, ToolCall
 from zero_mem.controller.wire.draft import (
     Content,
     Draft,
-    Parsed,
     Usage,
     arguments,
     count,
@@ -30,22 +29,6 @@ _RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 
 # Opaque items that the model (or a tool the provider runs) produced; `…_call` besides.
 _PRODUCED: Final = frozenset({"reasoning", "mcp_list_tools", "mcp_approval_request", "program"})
-
-
-def parse(
-    items: Sequence[Any], *, name: str = "", file: str = "", lines: Sequence[int] = ()
-) -> Parsed:
-    """Read one run of Responses items.
-
-    Args:
-        items: The decoded items, oldest first.
-        name: Name of the run, for defects and the transcript.
-        file: Name of the file, for defects.
-        lines: The 1-based line of each item in the file, where it has one.
-    """
-    draft = Draft(wire_format="openai_responses", name=name, file=file)
-    read_messages(draft, items, lines)
-    return draft.parsed()
 
 
 def read_messages(draft: Draft, items: Iterable[Any], lines: Sequence[int] = ()) -> None:
