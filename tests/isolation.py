@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from zero_mem import Memory, NotAllowed, NotFound
@@ -13,6 +13,7 @@ from zero_mem.access import Grant
 from zero_mem.access.grants import Right, allows
 from zero_mem.exchange import export_records
 from zero_mem.space import Namespace
+from zero_mem.sync import sync
 from zero_mem.types import Path
 
 KEYS: Final = 20
@@ -29,6 +30,7 @@ class Isolation:
 
     memory: Memory
     seed: int
+    peer: Memory = field(default_factory=lambda: Memory.open("memory://"))
     done: int = 0
     denied: int = 0
 
@@ -63,7 +65,7 @@ class Isolation:
 
     def _one(self, chance: random.Random, grants: list[Grant], view: Memory, number: int) -> None:
         path = chance.choice(PATHS)
-        right, operation = chance.choice(OPERATIONS)
+        right, operation = chance.choice([*OPERATIONS, ("write", self._sync)])
         before = None if allows(grants, right, path) else self._state(path)
         try:
             seen = operation(view.namespace(*path), path, number)
@@ -78,6 +80,15 @@ class Isolation:
         if before is not None:
             self.denied += 1
             assert self._state(path) == before
+
+    def _sync(self, space: Namespace, path: Path, number: int) -> list[str]:
+        """Exchange changes with another store, which has something new."""
+        there = self.peer.namespace(*path)
+        there.save(_body(path, number), memory_id=f"peer{number % 5}")
+        report = sync(space.memory, self.peer, namespaces=[path])
+        if report.stopped:
+            raise NotAllowed(report.stopped[path])
+        return [record.text for record in there.each()]
 
     def _state(self, path: Path) -> list[tuple[str, int]]:
         space = self.memory.namespace(*path)
@@ -113,11 +124,15 @@ OPERATIONS: Final[list[tuple[Right, Operation]]] = [
     ("read", lambda s, p, n: [s.recall_for_prompt(["first"])]),
     ("read", lambda s, p, n: [e.record.text for e in s.history("first") if e.record]),
     ("read", lambda s, p, n: [r.text for r in s.as_of(s.memory.now()).list()]),
+    ("read", lambda s, p, n: [e.record.text for e in s.changes(after=n % 7) if e.record]),
+    ("read", lambda s, p, n: [s.read("first", lines=(1, 1)).text]),
     ("read", lambda s, p, n: _export(s).splitlines()),
     ("read", lambda s, p, n: [v for v in s.decisions("host").values() if v]),
     ("write", lambda s, p, n: _wrote(s.save(_body(p, n)))),
     ("write", lambda s, p, n: _wrote(s.update("first", _body(p, n)))),
     ("write", lambda s, p, n: _wrote(s.save_many([{"content": _body(p, n)}]))),
+    ("write", lambda s, p, n: _wrote(s.touch("first"))),
+    ("write", lambda s, p, n: _wrote(s.rollback("first", to_version=1))),
     ("write", lambda s, p, n: _wrote(s.decide("host", str(n), _body(p, n)))),
     ("write", lambda s, p, n: _wrote(s.delete_many({"memory_id": str(n % 9)}))),
     ("write", lambda s, p, n: _wrote(s.expire())),

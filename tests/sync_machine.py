@@ -128,7 +128,7 @@ class SyncMachine(RuleBasedStateMachine):
         if n not in self.backups or not seldom:
             return
         self.stores[n].close()
-        url = f"sqlite:///{self.folder / str(self.number())}.db"
+        url = f"sqlite:///{self.folder}/restored-{self.number()}.db"
         until = self.clock() - timedelta(seconds=1) if moment else None
         restore(self.backups.pop(n), url, until=until, verify=False)
         self.stores[n] = self.opened(url, n)

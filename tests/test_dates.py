@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from zero_mem.recall.calendar_days import HOLIDAYS, Span
 from zero_mem.recall.dates import MOST_SPANS, spans, without_phrases
+from zero_mem.recall.phrases import ENGLISH_PHRASES, may_hold
 
 ASKED = date(2025, 6, 18)  # a Wednesday
 YEARS = (2025,)
@@ -168,3 +169,16 @@ def test_no_text_breaks_the_rules(text: str) -> None:
     found = spans(text, anchor=ASKED, years=(2024, 2025))
     assert all(0 < span.start <= span.end for span in found)
     assert len(without_phrases(text)) <= len(text)
+
+
+PARTS = (
+    "last Friday|May|in spring|Q3|two weeks ago|on the Fourth of July|Tomorrow|ſeptember|prıng"
+    "|İn|\u212aweek|第二步|market| |. |new year's eve|3|x|MORNING|\ud800"
+)
+PIECES = st.sampled_from(PARTS.split("|"))
+
+
+@pytest.mark.req("recall:dual-view")
+@given(st.lists(PIECES | st.text(max_size=3), max_size=8).map("".join))
+def test_no_text_with_a_phrase_is_passed_over(text: str) -> None:
+    assert may_hold(text) or ENGLISH_PHRASES.search(text) is None

@@ -16,7 +16,7 @@ from zero_mem.index.entities import EntityIndex, names_of, title_of
 from zero_mem.index.units import Unit, label_of
 from zero_mem.models.extractors import SpacyEntities, extractor_named
 from zero_mem.recall.profile import read_question
-from zero_mem.text.entities import Entity, entities
+from zero_mem.text.entities import FINDERS, Entity, entities
 
 
 def names(text: str) -> set[str]:
@@ -214,3 +214,17 @@ def test_an_extractor_without_its_package_names_the_extra(
 def test_an_unknown_extractor_is_refused() -> None:
     with pytest.raises(InvalidInput, match="jieba, spacy"):
         Memory.open("memory://", extractor="stanza")
+
+
+PARTS = (
+    "Ann Lee|of|«Été»|Ø|'The Sea'|\"a b\"|「三体」|@dana|#tag|POL-358|a_1|٣٤٥٦|48200|2024-05-07"
+    "|5 May 2024|2024年5月7日|李薇老师|客户张伟，| |. |\n|x|\ud800"
+)
+PIECES = st.sampled_from(PARTS.split("|"))
+
+
+@pytest.mark.req("recall:dual-view")
+@given(st.lists(PIECES | st.text(max_size=3), max_size=8).map("".join))
+def test_no_text_with_a_name_is_passed_over(text: str) -> None:
+    for needed, found in FINDERS:
+        assert needed.search(text) or not list(found(text))

@@ -369,3 +369,21 @@ def test_units_without_a_time_are_ranked_by_the_rest(config: Configuration) -> N
     order = list(rank(Corpus(units), question, config=config, asked_at=DAY).order())
     assert order[0] == 2
     assert list(rank(Corpus([]), question, config=config).order()) == []
+
+
+@pytest.mark.req("recall:fresh")
+def test_no_more_units_are_kept_than_allowed() -> None:
+    with Memory.open("memory://") as memory:
+        spaces = [memory.namespace("acme", str(number)) for number in range(4)]
+        for space in spaces:
+            space.save_many([{"content": f"order {n}"} for n in range(10)])
+        memory.corpora.most = 25
+        first = [space.recall("order 7").items[0].memory_id for space in spaces]
+        assert memory.corpora.units == 20
+        assert [space.recall("order 7").items[0].memory_id for space in spaces] == first
+        spaces[3].save_many([{"content": f"order {n}"} for n in range(10, 22)])
+        spaces[3].recall("order 7")
+        assert memory.corpora.units == 22  # the one that is asked stays, whatever its size
+        memory.corpora.forget(spaces[3].path)
+        memory.corpora.forget(spaces[3].path)
+        assert memory.corpora.units == 0

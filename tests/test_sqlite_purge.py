@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes.launch import command
 from processes.sqlite_checks import file_faults
 
 from zero_mem import Blob, Json, Memory
@@ -176,3 +179,31 @@ def test_a_purge_that_a_reader_delayed_can_be_asked_for_again(tmp_path: Path) ->
         assert space.purge("s1").unchanged
         assert not memory.storage.scrub_pending()
     assert traces(tmp_path) == set()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="takes a lock of POSIX")
+def test_a_purge_waits_for_another_process_that_empties_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite says at once that it is busy then, however long it was told to wait."""
+    path = tmp_path / "store.db"
+    with Memory.open(f"sqlite:///{path}") as memory:
+        space = memory.namespace("acme")
+        space.save(CANARY, memory_id="x")
+        holder = subprocess.Popen(
+            command("hold_checkpoint.py", path), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        paused: list[float] = []
+
+        def pause(seconds: float) -> None:
+            """Let the other process end, as a pause does in time."""
+            paused.append(seconds)
+            holder.communicate(b"end\n")
+
+        monkeypatch.setattr("zero_mem.storage.sqlite_file.time.sleep", pause)
+        space.purge("x")
+        assert len(paused) == 1
+        assert not memory.storage.scrub_pending()
+        assert traces(tmp_path) == set()

@@ -1,6 +1,6 @@
 """kill -9 of writers and of PostgreSQL at random points: nothing acknowledged is lost.
 
-`make test-all ARGS="--kills 500 -k postgres_kill"` is the full form.
+`make test-all ARGS="--kills 500 -k postgres_kill"` is the full form: each 500 times.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ pytestmark = [
 
 # Processes are killed, not the machine: what they wrote is with the operating system.
 SETTINGS = {"fsync": "off", "synchronous_commit": "on", "max_wal_size": "64MB"}
+WRITERS = 2
 GENERATION = 10
 """So many rounds work on the same records; then new writers begin with none."""
 
@@ -55,14 +56,17 @@ def assert_sound(url: str, names: Iterable[str]) -> None:
     storage.close()
 
 
+@pytest.mark.kills(8)
 @pytest.mark.parametrize("killed", ["writers", "server"])
-def test_what_was_acknowledged_survives_a_kill(server: Server, killed: str, kills: int) -> None:
-    url = f"{server.url('store', 'app')}?connections=2&patience=2"
+def test_what_was_acknowledged_survives_a_kill(server: Server, killed: str, kills: range) -> None:
+    url = f"{server.url('store', 'app')}?connections=2&patience=1"
     everybody: dict[str, Told] = {}
-    for turn in range(kills):
-        told = {f"writer-{turn // GENERATION}-{number}": Told() for number in range(2)}
-        told = {name: everybody.setdefault(name, new) for name, new in told.items()}
-        running = begin_writing(url, turn, told, random.Random(turn))
+    # A round kills the one server, or every writer.
+    rounds = kills[:: WRITERS if killed == "writers" else 1]
+    for turn, seed in enumerate(rounds, start=1):
+        names = [f"writer-{turn // GENERATION}-{number}" for number in range(WRITERS)]
+        told = {name: everybody.setdefault(name, Told()) for name in names}
+        running = begin_writing(url, seed, told, random.Random(seed))
         if killed == "server":
             server.kill()
             assert {hear_out(running[name], told[name]) for name in told} == {LOST}
@@ -72,7 +76,7 @@ def test_what_was_acknowledged_survives_a_kill(server: Server, killed: str, kill
                 kill_writer(process, told[name])
         compare(url, told)
         take_in(url, told)
-        if turn % GENERATION == GENERATION - 1 or turn == kills - 1:
+        if turn % GENERATION == GENERATION - 1 or turn == len(rounds):
             assert_sound(url, told)
     compare(url, everybody)
-    assert sum(len(each.records) for each in everybody.values()) > kills
+    assert sum(len(each.records) for each in everybody.values()) > len(rounds)

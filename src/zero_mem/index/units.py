@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from sys import intern
 
 from zero_mem.text.segment import content_terms
 from zero_mem.types import MemoryRecord
@@ -52,7 +53,8 @@ def unit_of(record: MemoryRecord, position: int, terms: Sequence[str]) -> Unit:
     text = record.text[:TEXT_CHARACTERS]
     return Unit(
         position=position,
-        terms=(*terms, *content_terms(record.speaker or "")),
+        # Words repeat: of each one string is kept, whatever it was read from.
+        terms=(*map(intern, terms), *content_terms(record.speaker or "")),
         text=text,
         stamp=record.created_at,
         speaker=record.speaker or "",

@@ -17,15 +17,9 @@ from zero_mem.index.document import index_terms
 from zero_mem.index.units import Unit, unit_of
 from zero_mem.models.date_parsers import DateParser
 from zero_mem.recall.corpus import Corpus
-from zero_mem.storage.base import NamespaceRow, Stored, Transaction
+from zero_mem.storage.base import LARGEST, MOST_TERMS, NamespaceRow, Stored, Transaction
 from zero_mem.text.entities import RULES, EntityExtractor
 from zero_mem.types import Path
-
-LARGEST = 20_000
-"""A namespace of more records is ranked among the best candidates by their words."""
-
-MOST_TERMS = 4_000_000
-"""And one of more terms in all."""
 
 CACHED_UNITS = 60_000
 """How many units of all namespaces are kept; those used least recently go first."""
@@ -45,13 +39,15 @@ class _Kept:
     lock: threading.RLock = field(default_factory=threading.RLock)
     corpus: Corpus | None = None
     sequence: int = 0
+    count: int = 0
+    """How many units of it the total has."""
 
 
 class Corpora:
     """The corpora of one store; safe to share between threads.
 
     Args:
-        most: How many units of all namespaces are kept.
+        most: How many units of all namespaces are kept; the attribute may be set at any time.
         extractor: Finds names, in records and in questions.
         date_parser: Reads time phrases that the rules do not know.
     """
@@ -68,7 +64,8 @@ class Corpora:
         self._kept: OrderedDict[Path, _Kept] = OrderedDict()
         self._coherent: dict[Path, tuple[int, bool]] = {}
         self._lock = threading.Lock()
-        self._most = most
+        self._units = 0
+        self.most = most
 
     @contextmanager
     def corpus(self, transaction: Transaction, row: NamespaceRow) -> Iterator[Corpus]:
@@ -79,7 +76,7 @@ class Corpora:
         with kept.lock:
             corpus = self._current(transaction, row, kept)
             kept.corpus, kept.sequence = corpus, max(row.sequence, kept.sequence)
-            self._evict()
+            self._weigh(row.path, kept)
             yield corpus
 
     def _current(self, transaction: Transaction, row: NamespaceRow, kept: _Kept) -> Corpus:
@@ -104,17 +101,28 @@ class Corpora:
             known = self._coherent[row.path] = (row.positions, sample.coherent)
         return known[1]
 
+    @property
+    def units(self) -> int:
+        """How many units of all namespaces are kept now."""
+        return self._units
+
     def forget(self, path: Path) -> None:
         """Forget a namespace's corpus at once, as a purge has to."""
         with self._lock:
-            self._kept.pop(path, None)
+            kept = self._kept.pop(path, None)
+            self._units -= kept.count if kept else 0
 
-    def _evict(self) -> None:
+    def _weigh(self, path: Path, kept: _Kept) -> None:
+        """Count a corpus as large as it is now, and let the least recently used go."""
+        count = kept.corpus.count if kept.corpus else 0
         with self._lock:
-            units = sum(kept.corpus.count for kept in self._kept.values() if kept.corpus)
-            while units > self._most and len(self._kept) > 1:
-                _, kept = self._kept.popitem(last=False)
-                units -= kept.corpus.count if kept.corpus else 0
+            # It may have been forgotten while it was made.
+            if self._kept.get(path) is kept:
+                self._units += count - kept.count
+                kept.count = count
+            while self._units > self.most and len(self._kept) > 1:
+                _, oldest = self._kept.popitem(last=False)
+                self._units -= oldest.count
 
 
 def _sampled(count: int) -> list[int]:

@@ -160,8 +160,10 @@ class Corpus:
             moved = self.threads.change(place, old, new)
         for name in _SHARES.keys() & made.keys():
             self._follow_level(name, moved, place, old)
+        if "stamps" in made:
+            self.stamps.change(place, old, new)
         if "calendar" in made:
-            self.calendar.change(place, old, new)
+            self.calendar.change(place, new)
         if "speakers" in made:
             _move(self.speakers, old.speaker if old else "", new.speaker, place)
         if "entities" in made and not self._named_one_more(place, old):
@@ -306,8 +308,13 @@ class Corpus:
         return found
 
     @cached_property
+    def stamps(self) -> Stamps:
+        """What units are stamped on each day."""
+        return Stamps(self.units)
+
+    @cached_property
     def calendar(self) -> Calendar:
-        """What units are stamped on each day, and which days they speak of."""
+        """Which days units speak of: only a question that names days has them read."""
         return Calendar(self.units)
 
     def near(self, span: Span, reach: float) -> Iterable[tuple[Span, Sequence[int]]]:
@@ -318,12 +325,12 @@ class Corpus:
     @property
     def days(self) -> Mapping[int, Sequence[int]]:
         """The units stamped on each day."""
-        return self.calendar.days
+        return self.stamps.days
 
     @property
     def years(self) -> list[int]:
         """The years of the stamps."""
-        return self.calendar.years
+        return self.stamps.years
 
     @cached_property
     def speakers(self) -> dict[str, list[int]]:
@@ -348,42 +355,26 @@ _SHARES: Mapping[str, Callable[[Threads, int], Shares]] = {
 }
 
 
-class Calendar:
-    """The days of units, by a table that changes with them.
+class Stamps:
+    """The days on which units are stamped, by a table that changes with them.
 
     Attributes:
-        days: The units stamped on each day.
-        dated: The units of each span of days: that of their stamp, and those their text names.
+        days: The units of each day.
     """
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self.days: dict[int, list[int]] = {}
-        self.dated: dict[Span, list[int]] = {}
-        self._spans: dict[int, tuple[Span, ...]] = {}
         self._years: list[int] | None = None
         for index, unit in enumerate(units):
-            self._enter(index, unit)
-        self._ordered = sorted(self.dated)
+            self.change(index, None, unit)
 
     def change(self, index: int, old: Unit | None, new: Unit) -> None:
         """Follow a unit that came, changed or ended."""
-        if old and old.stamp:
-            _move(self.days, old.stamp.toordinal(), None, index)
-        for span in self._spans.pop(index, ()):
-            _move(self.dated, span, None, index)
-            if span not in self.dated:
-                del self._ordered[bisect_left(self._ordered, span)]
-        for span in set(_unit_spans(new)).difference(self.dated):
-            insort(self._ordered, span)
-        self._enter(index, new)
+        before, after = (
+            unit.stamp.toordinal() if unit and unit.stamp else None for unit in (old, new)
+        )
+        _move(self.days, before, after, index)
         self._years = None
-
-    def _enter(self, index: int, unit: Unit) -> None:
-        if unit.stamp:
-            _move(self.days, None, unit.stamp.toordinal(), index)
-        self._spans[index] = found = tuple(dict.fromkeys(_unit_spans(unit)))
-        for span in found:
-            _move(self.dated, None, span, index)
 
     @property
     def years(self) -> list[int]:
@@ -391,6 +382,36 @@ class Calendar:
         if self._years is None:
             self._years = years_of(self.days)
         return self._years
+
+
+class Calendar:
+    """The days that units speak of, by a table that changes with them.
+
+    Attributes:
+        dated: The units of each span of days: that of their stamp, and those their text names.
+    """
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self.dated: dict[Span, list[int]] = {}
+        self._spans: dict[int, tuple[Span, ...]] = {}
+        for index, unit in enumerate(units):
+            self._enter(index, unit)
+        self._ordered = sorted(self.dated)
+
+    def change(self, index: int, new: Unit) -> None:
+        """Follow a unit that came, changed or ended."""
+        for span in self._spans.pop(index, ()):
+            _move(self.dated, span, None, index)
+            if span not in self.dated:
+                del self._ordered[bisect_left(self._ordered, span)]
+        for span in set(_unit_spans(new)).difference(self.dated):
+            insort(self._ordered, span)
+        self._enter(index, new)
+
+    def _enter(self, index: int, unit: Unit) -> None:
+        self._spans[index] = found = tuple(dict.fromkeys(_unit_spans(unit)))
+        for span in found:
+            _move(self.dated, None, span, index)
 
     def day_of(self, index: int) -> Span | None:
         """Give the days that a unit's text names first, else that of its stamp."""

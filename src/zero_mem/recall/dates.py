@@ -28,7 +28,6 @@ from zero_mem.recall.phrases import (
     DIGITS,
     ENGLISH_PHRASES,
     HALVES,
-    MAY_HOLD,
     MONTHS,
     NUMBER_WORDS,
     PARTS,
@@ -36,6 +35,7 @@ from zero_mem.recall.phrases import (
     UNITS,
     WEEKDAYS,
     YEARS,
+    may_hold,
 )
 
 MOST_SPANS = 24
@@ -101,7 +101,7 @@ def without_phrases(text: str) -> str:
 def _matches(text: str) -> Iterator[re.Match[str]]:
     if not text.isascii():
         yield from CHINESE_PHRASES.finditer(text)
-    if MAY_HOLD.search(text):
+    if may_hold(text):
         yield from ENGLISH_PHRASES.finditer(text)
 
 

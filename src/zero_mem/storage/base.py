@@ -52,6 +52,14 @@ class NamespaceRow:
         return self.position(self.positions)
 
 
+LARGEST = 20_000
+"""A namespace of more records is ranked among the best candidates by their words. A smaller one is
+read as a whole: a store need not find the postings of its terms quickly."""
+
+MOST_TERMS = 4_000_000
+"""And one of more terms in all."""
+
+
 class Change(NamedTuple):
     """One step of one record: what the journal keeps and what the tables become.
 

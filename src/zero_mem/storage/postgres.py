@@ -21,7 +21,6 @@ from zero_mem.storage.base import (
     JournalEntry,
     NamespaceRow,
     PoolState,
-    Posting,
     Storage,
     Stored,
     Transaction,
@@ -45,13 +44,7 @@ from zero_mem.storage.postgres_rows import (
 )
 from zero_mem.storage.postgres_schema import prepare
 from zero_mem.storage.postgres_server import Server, Session, Target, raise_translated, translated
-from zero_mem.storage.postgres_text import (
-    escape,
-    read_terms,
-    unescape,
-    write_term,
-    write_terms,
-)
+from zero_mem.storage.postgres_text import escape, unescape
 
 MANY = 100
 """So many changes are sent to the server at once, while the next ones are decided."""
@@ -321,7 +314,7 @@ class PostgresTransaction(PostgresErasing):
             self._update(row, updated)
         bodies, entries = _journal_rows(changes)
         records = [record_columns(final.after) for final in added]
-        lexicon = [self._indexed(row, f) for f in finals if _is_indexed(f)]
+        lexicon = self._indexed(row, [final for final in finals if _is_indexed(final)])
         session = self._at(row)
         session.defer(
             self._sql.append,
@@ -330,6 +323,7 @@ class PostgresTransaction(PostgresErasing):
                 *columns_of(entries, JOURNAL_TYPES),
                 *columns_of(records, RECORD_TYPES),
                 *columns_of(lexicon, LEXICON_TYPES),
+                self._is_listed(row),
             ],
         )
         self.store_namespace(row)
@@ -348,13 +342,6 @@ class PostgresTransaction(PostgresErasing):
         self._drop_terms(row, reindexed)
         self._forget_vectors(row, reindexed)
         self._at(row).defer(self._sql.update, [*columns_of(columns, RECORD_TYPES), row.number])
-
-    def _indexed(self, row: NamespaceRow, final: Final) -> tuple[object, ...]:
-        """Write a record's terms for the index, and count them in the statistics."""
-        terms = write_terms(f"{row.number}:", final.terms or ())
-        row.documents += 1
-        row.length += terms.length
-        return (final.after.position, *terms)
 
     # Journal
 
@@ -380,38 +367,6 @@ class PostgresTransaction(PostgresErasing):
         entries = (journal_entry(row, found, self._origin) for found in rows)
         # The changes of one operation follow each other in the journal.
         return entries if group is None else takewhile(lambda e: e.group == group, entries)
-
-    # Lexical index
-
-    def frequencies(self, row: NamespaceRow, terms: Collection[str]) -> dict[str, int]:
-        sql = (
-            f"SELECT (SELECT count(*) FROM {self._schema}.lexicon l WHERE l.namespace = %s"
-            " AND string_to_array(l.terms, ' ') @> ARRAY[t.term] COLLATE \"C\")"
-            " FROM unnest(%s::text[]) WITH ORDINALITY AS t (term, place) ORDER BY t.place"
-        )
-        asked = list(terms)
-        written = [f"{row.number}:{write_term(term)}" for term in asked]
-        found = self._at(row).run(sql, (row.number, written))
-        return {term: n for term, (n,) in zip(asked, found, strict=True) if n}
-
-    def postings(self, row: NamespaceRow, term: str) -> list[Posting]:
-        sql = (
-            "SELECT position, cardinality(array_positions(string_to_array(terms, ' '), %s::text)),"
-            f" length FROM {self._schema}.lexicon WHERE namespace = %s"
-            " AND string_to_array(terms, ' ') @> ARRAY[%s::text] COLLATE \"C\" ORDER BY position"
-        )
-        written = f"{row.number}:{write_term(term)}"
-        found = self._at(row).run(sql, (written, row.number, written))
-        return [Posting(*columns) for columns in found]
-
-    def documents(self, row: NamespaceRow, positions: Collection[int]) -> dict[int, Sequence[str]]:
-        sql = (
-            f"SELECT position, terms, long_terms FROM {self._schema}.lexicon"
-            " WHERE namespace = %s AND position = ANY(%s::bigint[])"
-        )
-        prefix = f"{row.number}:"
-        found = self._at(row).run(sql, (row.number, list(positions)))
-        return {position: read_terms(prefix, terms, long) for position, terms, long in found}
 
 
 _BEFORE_ALL = (-(1 << 62), -1, 0)

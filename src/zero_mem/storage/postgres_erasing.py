@@ -6,29 +6,18 @@ from collections.abc import Sequence
 
 from zero_mem.storage.base import NamespaceRow, Stored
 from zero_mem.storage.codec import erase_fields, purged_key
-from zero_mem.storage.postgres_hosts import PostgresHosts
+from zero_mem.storage.postgres_lexicon import PostgresLexicon
 from zero_mem.storage.postgres_rows import named_values
 from zero_mem.storage.postgres_text import digest, escape, unescape
 
 
-class PostgresErasing(PostgresHosts):
+class PostgresErasing(PostgresLexicon):
     """The part of a PostgreSQL transaction that takes rows away."""
 
     def _chain(self, row: NamespaceRow, memory_id: str) -> list[int]:
         """List the sequences of a record's journal entries, the oldest first."""
         values = [row.number, *named_values(row, [memory_id]), row.number]
         return [sequence for (sequence,) in self._at(row).run(self._sql.chain, values)]
-
-    def _drop_terms(self, row: NamespaceRow, positions: Sequence[int]) -> None:
-        if not positions:
-            return
-        sql = (
-            f"DELETE FROM {self._schema}.lexicon WHERE namespace = %s"
-            " AND position = ANY(%s::bigint[]) RETURNING length"
-        )
-        for (length,) in self._at(row).run(sql, (row.number, list(positions))):
-            row.documents -= 1
-            row.length -= length
 
     def erase(self, row: NamespaceRow, stored: Sequence[Stored], *, nameless: str) -> None:
         for one in stored:

@@ -65,6 +65,7 @@ class PostgresPlace(Transaction):
         self._here = 0
         self._locked: set[int] = set()
         self._without_vectors: set[int] = set()
+        self._listed: set[int] = set()
 
     def namespace(self, path: Path) -> NamespaceRow | None:
         return self._enter(path, making=False)
@@ -89,16 +90,25 @@ class PostgresPlace(Transaction):
         self._here = number
         if self._write:
             self._locked.add(number)
-        if not counters[-1]:
-            self._without_vectors.add(number)
+        self._note_parts(number, *counters[-2:])
         return namespace_row(number, written, counters)
+
+    def _note_parts(self, number: int, vectors: int, listed: bool) -> None:
+        """Note whether a namespace has vectors, and whether it is in the inverted list."""
+        if not vectors:
+            self._without_vectors.add(number)
+        if listed:
+            self._listed.add(number)
 
     def namespaces(self, prefix: Path) -> list[NamespaceRow]:
         scope = escape(encode_path(prefix))[:-1]
         self.session.defer("SELECT set_config('zero_mem.path', %s, true)", (scope,))
         sql = self._sql.locked_namespaces if self._write else self._sql.namespaces
         found = self.session.run(sql, (scope, self._node))
-        rows = [namespace_row(number, path, rest) for number, path, *rest in found]
+        rows = []
+        for number, path, *rest in found:
+            rows.append(namespace_row(number, path, rest))
+            self._note_parts(number, *rest[-2:])
         if self._write:
             self._locked.update(row.number for row in rows)
         return [row for row in rows if below(prefix, row.path)]
@@ -144,6 +154,9 @@ class PostgresPlace(Transaction):
             if len(found) < size:
                 return
             start, size = key(found[-1]), min(2 * size, MOST_ROWS)
+
+    def _is_listed(self, row: NamespaceRow) -> bool:
+        return row.number in self._listed
 
     def _may_have_vectors(self, row: NamespaceRow) -> bool:
         return row.number not in self._without_vectors

@@ -99,14 +99,14 @@ def statements(schema: str) -> Statements:
     counters = f"c.{_COUNTERS.replace(', ', ', c.')}"
     names = [name for name, _ in _RECORD_COLUMNS]
     listed = (
-        f"SELECT n.number, n.path, {counters}, c.vectors FROM {schema}.namespace n"
+        f"SELECT n.number, n.path, {counters}, c.vectors, c.listed FROM {schema}.namespace n"
         f" JOIN {schema}.counter c ON c.namespace = n.number"
         " WHERE starts_with(n.path, %s) AND c.home = %s ORDER BY n.number"
     )
     each = (*BODY_TYPES, *JOURNAL_TYPES, *RECORD_TYPES, *LEXICON_TYPES)
     return Statements(
         enter=(
-            f"SELECT namespace, home, {_COUNTERS}, vectors FROM {schema}.enter"
+            f"SELECT namespace, home, {_COUNTERS}, vectors, listed FROM {schema}.enter"
             "(%s::text, %s::uuid, %s::text, %s::boolean, %s::boolean, %s::text)"
         ),
         lock=f"SELECT FROM {schema}.counter WHERE namespace = %s FOR UPDATE",
@@ -126,7 +126,7 @@ def statements(schema: str) -> Statements:
         named=_NAMED,
         journal=_JOURNAL.format(schema=schema),
         chain=_CHAIN.format(schema=schema),
-        append=f"SELECT {schema}.append({_arrays(each)})",
+        append=f"SELECT {schema}.append({_arrays(each)}, %s::boolean)",
         free_facts=(
             f"UPDATE {schema}.record SET fact = NULL WHERE namespace = %s"
             " AND position = ANY(%s::bigint[])"

@@ -23,7 +23,9 @@ _DIGEST_MARK = "\ue002"
 
 def escape(text: str) -> str:
     r"""Write a string without NUL and surrogates: `\` is `\\`, those are `\u` and four digits."""
-    return _UNKEPT.sub(_escaped, text) if _UNKEPT.search(text) else text
+    if text.isascii() and "\\" not in text and "\0" not in text:
+        return text
+    return _UNKEPT.sub(_escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -66,7 +68,8 @@ def write_terms(prefix: str, terms: Sequence[str]) -> Terms:
     if not terms:
         return Terms(0, "", None)
     written = prefix + f" {prefix}".join(terms)
-    if len(max(terms, key=len)) <= LONGEST_TERM and _DIGEST_MARK not in written:
+    all_short = len(written) <= LONGEST_TERM or len(max(terms, key=len)) <= LONGEST_TERM
+    if all_short and _DIGEST_MARK not in written:
         return Terms(len(terms), escape(written), None)
     long = [term for term in terms if _is_long(term)]
     written = prefix + f" {prefix}".join([write_term(term) for term in terms])

@@ -35,7 +35,7 @@ from zero_mem.storage.codec import (
     erase_fields,
     purged_key,
 )
-from zero_mem.storage.sqlite_file import SQLiteFile
+from zero_mem.storage.sqlite_file import SQLiteFile, empty_log
 from zero_mem.storage.sqlite_hosts import SQLiteHosts
 from zero_mem.storage.sqlite_rows import (
     CHAIN,
@@ -148,14 +148,14 @@ class SQLiteStorage(Storage):
         """
         with self._file.exclusive(wait=wait) as connection:
             try:
-                busy = _rewritten(connection)
+                emptied = _rewritten(connection, wait=wait)
             except sqlite3.OperationalError as error:
                 raise StoreUnavailable(
                     f"{self._file.path}: erased, but the file could not be rewritten ({error}), "
                     "and still has the bytes; call scrub() again when that is mended (the next "
                     "open does it too)"
                 ) from error
-        if busy:
+        if not emptied:
             raise StoreUnavailable(
                 f"{self._file.path}: erased, but another process still reads the old pages; "
                 "call scrub() again when it has finished (the next open does it too)"
@@ -519,14 +519,14 @@ class SQLiteTransaction(SQLiteVectors, SQLiteHosts):
         )
 
 
-def _rewritten(connection: sqlite3.Connection) -> bool:
-    """Write every page of a file anew; tell whether somebody still reads the old ones."""
+def _rewritten(connection: sqlite3.Connection, *, wait: bool) -> bool:
+    """Write every page of a file anew; tell whether the log has none of the old ones any more."""
     connection.execute("INSERT INTO lexicon (lexicon) VALUES ('rebuild')")
     connection.execute("VACUUM")
-    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    if not busy:
+    emptied = empty_log(connection, wait=wait)
+    if emptied:
         connection.execute("DELETE FROM store WHERE name = 'scrub'")
-    return bool(busy)
+    return emptied
 
 
 def _key(stored: Stored) -> tuple[str, str] | None:

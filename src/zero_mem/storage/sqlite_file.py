@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -18,6 +19,9 @@ from zero_mem.storage.sqlite_schema import is_current, migrate
 
 BUSY_SECONDS = 60.0
 """How long a writer waits for the others before it gives up."""
+
+PAUSE_SECONDS = 0.01
+"""How long it stands aside for another process that empties the log."""
 
 CHECKPOINT_PAGES = 4000
 """How far the write-ahead log grows (16 MB) before its pages are moved into the file."""
@@ -249,6 +253,27 @@ def _leave_to_parent() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def empty_log(connection: sqlite3.Connection, *, wait: bool) -> bool:
+    """Move everything of the write-ahead log into the file and cut the log to nothing.
+
+    SQLite waits by itself for readers and writers of other processes, but gives up at once where
+    one of them is emptying the log as well, and that one may be waiting for our writes.
+
+    Args:
+        connection: Outside any transaction.
+        wait: False gives up where anybody is in the way.
+
+    Returns:
+        Whether the log is empty.
+    """
+    until = time.monotonic() + BUSY_SECONDS * wait
+    while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        if time.monotonic() >= until:
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return True
 
 
 @contextmanager

@@ -27,6 +27,7 @@ def micros(moment: datetime) -> int:
     return (moment - EPOCH) // _TICK
 
 
+@lru_cache(maxsize=1024)
 def from_micros(micros: int) -> datetime:
     """Convert back to an aware UTC datetime."""
     return EPOCH + timedelta(microseconds=micros)

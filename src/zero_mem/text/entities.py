@@ -7,7 +7,7 @@ apart (`doubtful`): the texts beside it decide (`index.entities`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from zero_mem.text.segment import STOP_WORDS
@@ -54,6 +54,12 @@ _DATES = re.compile(
     rf"|(?<!\w)(?P<m3>{_MONTH})\.? (?P<d3>3[01]|[12]?\d)(?:st|nd|rd|th)?,? (?P<y3>(?:19|20)\d\d)"
     r"|(?P<y4>(?:19|20)\d\d)年(?P<m4>1[0-2]|0?[1-9])月(?P<d4>3[01]|[12]\d|0?[1-9])[日号]"
 )
+# What each of the above can't do without is looked for first: most texts lack most of it.
+_CAPITAL = re.compile("[A-ZÀ-ÖØ-Þ]")
+_QUOTE = re.compile("[《“「『\"']")
+_MARK = re.compile("[@#]")
+_DIGIT = re.compile(r"\d")
+_WIDE = re.compile(r"[^\x00-\x7f]")
 _SENTENCE_ENDS = frozenset(".!?:;\n\"“”'‘(–—•*-")
 _ELIDED = re.compile(r"['’]s$|['’]$|[.\-]+$")
 
@@ -112,23 +118,53 @@ def entities(text: str) -> Iterator[Entity]:
         four digits or more, full dates (as `2024-05-07`), and Chinese names beside a title of
         address.
     """
+    for needed, found in FINDERS:
+        if needed.search(text):
+            yield from found(text)
+
+
+def _names(text: str) -> Iterator[Entity]:
     for match in _CAPITALS.finditer(text):
         yield from _capitalised(text, match)
+
+
+def _titles(text: str) -> Iterator[Entity]:
     for match in _QUOTED.finditer(text):
         quoted = next(group for group in match.groups() if group)
         yield Entity(_folded(quoted), kind="title")
-    for kind, pattern in (("mention", _MARKED), ("id", _IDS), ("number", _NUMBERS)):
+
+
+def _marked(text: str) -> Iterator[Entity]:
+    for match in _MARKED.finditer(text):
+        yield Entity(match.group().lower(), kind="mention")
+
+
+def _numbered(text: str) -> Iterator[Entity]:
+    for kind, pattern in (("id", _IDS), ("number", _NUMBERS)):
         for match in pattern.finditer(text):
             if not _DATES.fullmatch(match.group()):
                 yield Entity(match.group().lower(), kind=kind)
     for match in _DATES.finditer(text):
         yield Entity(_date(match), kind="date")
+
+
+def _chinese_people(text: str) -> Iterator[Entity]:
     for match in _ADDRESSED.finditer(text):
         yield Entity(match[0], kind="person")
         if len(match[1]) > 1:
             yield Entity(match[1], kind="person")
     for match in _TITLED.finditer(text):
         yield Entity(match[1], kind="person")
+
+
+FINDERS: tuple[tuple[re.Pattern[str], Callable[[str], Iterator[Entity]]], ...] = (
+    (_CAPITAL, _names),
+    (_QUOTE, _titles),
+    (_MARK, _marked),
+    (_DIGIT, _numbered),
+    (_WIDE, _chinese_people),
+)
+"""What finds names, each after what no name of its kind can do without."""
 
 
 def _date(match: re.Match[str]) -> str:
