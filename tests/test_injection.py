@@ -239,7 +239,7 @@ def test_each_token_that_was_put_in_has_its_reason(
 @pytest.mark.req("controller:purged", "history:purge")
 @each_format
 def test_a_purge_reaches_what_was_put_in(space: Namespace, wire_format: WireFormat) -> None:
-    space.save("Ann's pin is 7391", form="procedural", memory_id="p")
+    space.save("Ann's room is 7391", form="procedural", memory_id="p")
     space.save("Ann's seat is 5512", memory_id="s")
     subject = controller(space)
     given = request(wire_format, user("What is Ann's seat?"))

@@ -458,7 +458,7 @@ def test_without_the_sdk_the_extra_is_named_and_the_server_goes_on(
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     with pytest.raises(MissingExtra, match=r"zero-mem\[mcp\]"):
         __import__("zero_mem.mcp.server")
-    assert chosen(Settings()) == []
+    assert chosen(Settings(console=False)) == []
 
 
 @pytest.mark.req("mcp:http")

@@ -62,7 +62,7 @@ def test_each_part_has_the_record_of_its_first_reading() -> None:
     assert tuple(bench.FIRST_READINGS) == labelled.PARTS
     for part, kinds in bench.BY_KIND.items():
         assert tuple(map(sum, zip(*kinds.values(), strict=True))) == bench.FIRST_READINGS[part]
-    shown = bench.table({part: bench.tally([], ALL) for part in ("sixth", "eighth")})
+    shown = bench.shown({part: bench.tally([], ALL) for part in ("sixth", "eighth")})
     assert "| sixth | 0 | 0 | 86.0%, 6 false |" in shown
     assert "| password | 147 of 188 | 144 of 146 |" in shown
 

@@ -230,4 +230,4 @@ def test_without_its_extra_the_proxy_is_missed_at_the_start(
     monkeypatch.setattr(proxying, "find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match="proxy"):
         chosen(Settings(proxy_upstream="http://x.example"))
-    assert chosen(Settings(mcp=False)) == []
+    assert chosen(Settings(console=False, mcp=False)) == []
