@@ -31,7 +31,7 @@ def busy(memory: Memory) -> None:
     space.recall(f"where did we meet, {SECRET}?")
     space.delete("3")
     space.expire()
-    memory.metrics.called(CallTokens(tool_results=7, output=2))
+    memory.metrics.called(CallTokens(tool_results=7, output=2).by_column())
     with contextlib.suppress(NotFound):
         space.update("99", "x")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes
 
 from zero_mem.errors import InvalidInput
 from zero_mem.text.fence import HANDLE_OPENING, unescaped_at
@@ -165,9 +166,6 @@ def _handle(match: re.Match[str]) -> Handle | None:
 
 
 def _decode(fragment: str) -> str | None:
-    # Slow to load, and few handles name a part.
-    from urllib.parse import unquote_to_bytes
-
     try:
         pointer = unquote_to_bytes(fragment).decode("utf-8")
     except UnicodeError:
@@ -198,8 +196,6 @@ def render(*memory_ids: str | int, pointer: str | None = None) -> str:
 def _encode(pointer: str) -> str:
     if not _POINTER.fullmatch(pointer):
         raise InvalidInput("a JSON Pointer is empty or begins with '/'; '~' is written '~0'")
-    from urllib.parse import quote
-
     try:
         return quote(pointer, safe=_LETTERS_KEPT_IN_FRAGMENTS)
     except UnicodeError as error:

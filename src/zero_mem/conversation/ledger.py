@@ -116,7 +116,7 @@ class Ledger:
         scope = f"{OF_ONE}{self._conversation}"
         item = {"scope": scope, "key": os.urandom(8).hex(), "value": written(call)}
         self._space.decide_many([item], durable=False)
-        self._space.memory.metrics.called(call.columns)
+        self._space.memory.metrics.called(call.columns.by_column())
         return call
 
     def _counted_alone(

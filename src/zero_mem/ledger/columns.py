@@ -83,9 +83,13 @@ class CallTokens:
             tool_control=self.tool_control + self.our_definitions + self.memory_receipts,
         )
 
+    def by_column(self) -> dict[str, int]:
+        """Give the columns by name, the output among them."""
+        return {name: getattr(self, name) for name in _NAMES}
+
     def as_dict(self) -> dict[str, int]:
         """Give the columns by name, with the prompt's total."""
-        return {name: getattr(self, name) for name in _NAMES} | {"prompt": self.prompt}
+        return self.by_column() | {"prompt": self.prompt}
 
 
 _NAMES: Final = tuple(field.name for field in fields(CallTokens))

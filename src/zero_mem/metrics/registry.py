@@ -11,11 +11,9 @@ from time import perf_counter
 from typing import Final, Literal, TypeAlias, get_args
 
 from zero_mem.errors import ZeroMemError
-from zero_mem.ledger.columns import PROMPT_COLUMNS, CallTokens
 from zero_mem.storage.base import PoolState
 
 Timed: TypeAlias = Literal["write", "read", "recall"]
-COLUMNS: Final = (*PROMPT_COLUMNS, "output")
 
 BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Upper bounds of the classes of durations, in seconds; one more class is above them all."""
@@ -108,7 +106,7 @@ class Metrics:
         self._recall_tokens = 0
         self._sweeps = 0
         self._calls = 0
-        self._tokens = CallTokens()
+        self._tokens: Counter[str] = Counter()
         self._backups = Backed()
         self.serving: Callable[[], Serving] | None = None
 
@@ -144,11 +142,11 @@ class Metrics:
         with self._lock:
             self._sweeps += 1
 
-    def called(self, tokens: CallTokens) -> None:
-        """Count a call of a model that a ledger took in, and its tokens."""
+    def called(self, tokens: Mapping[str, int]) -> None:
+        """Count a call of a model that a ledger took in, and its tokens by column."""
         with self._lock:
             self._calls += 1
-            self._tokens += tokens
+            self._tokens.update(tokens)
 
     def backed_up(self, at: float, size: int, *, earlier: bool = False) -> None:
         """Count a backup that was verified, or note one that was there before this process."""
@@ -180,7 +178,7 @@ class Metrics:
                 queue_failures=queue_failures,
                 sweeps=self._sweeps,
                 calls=self._calls,
-                tokens={name: getattr(self._tokens, name) for name in COLUMNS},
+                tokens=dict(self._tokens),
                 pools=pools or {},
                 backups=self._backups,
                 serving=None if self.serving is None else self.serving(),

@@ -128,7 +128,7 @@ class Ledger:
             self._left_out += 1
         else:
             self._enter(replace(entry, began=now, last=now))
-            self._space.memory.metrics.called(entry.columns)
+            self._space.memory.metrics.called(entry.columns.by_column())
         self._version += 1
 
     def _enter(self, entry: LedgerEntry) -> None:
