@@ -7,6 +7,8 @@ import base64
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from zero_mem.mcp.addresses import address, reference
 from zero_mem.mcp.definitions import INSTRUCTIONS, TOOLS
 from zero_mem.mcp.resources import PINNED_BUDGET, RECENT
 from zero_mem.mcp.server import server
-from zero_mem.mcp.watching import last_position
+from zero_mem.mcp.watching import News, Subscriptions, last_position
 from zero_mem.server.parts import chosen
 from zero_mem.server.settings import Settings, load
 from zero_mem.space import Namespace
@@ -398,9 +400,71 @@ def test_who_listens_hears_of_changes_and_of_the_end(space: Namespace) -> None:
     assert sorted(asyncio.run(whole())) == ["ResourcesListChanged", "memo://1"]
 
 
+class _Listened:
+    """Sessions that count how many listen, and end when they are told to."""
+
+    def __init__(self, space: Namespace) -> None:
+        self.session = MemorySession(space)
+        self.begun = 0
+        self.listening_now = 0
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[News]:
+        self.begun += 1
+        self.listening_now += 1
+        try:
+            async with self.session.listening() as news:
+                yield news
+        finally:
+            self.listening_now -= 1
+
+
 @pytest.mark.req("mcp:resources")
-@pytest.mark.parametrize("writes", [0, 1, 2, 3, 64, 65])
-def test_the_end_of_the_journal_is_found(space: Namespace, writes: int) -> None:
+def test_subscriptions_that_come_at_once_are_told_once(space: Namespace) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def whole() -> tuple[list[str], _Listened]:
+        listened = _Listened(space)
+        subscriptions = Subscriptions(listened.listening)
+        uris = ["memo://1", "memo://2"]
+        await asyncio.gather(*(subscriptions.add(uri, heard.put) for uri in uris))
+        await asyncio.to_thread(space.save_many, [{"content": "one"}, {"content": "two"}])
+        listened.session.wrote()
+        told = [await heard.get() for _ in uris]
+        await subscriptions.end()
+        return [*told, *(heard.get_nowait() for _ in range(heard.qsize()))], listened
+
+    told, listened = asyncio.run(whole())
+    assert told == ["memo://1", "memo://2"]
+    assert (listened.begun, listened.listening_now) == (1, 0)
+
+
+@pytest.mark.req("mcp:resources")
+def test_a_subscription_after_the_store_was_away_begins_anew(space: Namespace) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def whole() -> tuple[str, _Listened]:
+        listened = _Listened(space)
+        subscriptions = Subscriptions(listened.listening)
+        await subscriptions.add("memo://1", heard.put)
+        listened.session.ended.set()
+        await asyncio.wait([task for task in asyncio.all_tasks() if "_tell_all" in repr(task)])
+        listened.session.ended.clear()
+        await subscriptions.add("memo://1", heard.put)
+        await asyncio.to_thread(space.save, "one")
+        listened.session.wrote()
+        told = await heard.get()
+        await subscriptions.end()
+        return told, listened
+
+    told, listened = asyncio.run(whole())
+    assert told == "memo://1"
+    assert (listened.begun, listened.listening_now) == (2, 0)
+
+
+@pytest.mark.req("mcp:resources")
+@pytest.mark.parametrize("writes", [0, 1, 3])
+def test_the_last_position_of_the_journal_is_told(space: Namespace, writes: int) -> None:
     for number in range(writes):
         space.save(str(number))
     assert last_position(space) == writes

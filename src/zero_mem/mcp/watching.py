@@ -20,20 +20,8 @@ Look = Callable[[int], Awaitable[Sequence[HistoryEntry]]]
 
 
 def last_position(space: Namespace) -> int:
-    """Find the journal's last position by halving, 0 where nothing was written.
-
-    That takes a few dozen reads of one entry, however long the journal is.
-    """
-    low, high = 0, 1
-    while space.changes(after=high - 1, limit=1):
-        low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        if space.changes(after=middle - 1, limit=1):
-            low = middle
-        else:
-            high = middle
-    return low
+    """Tell the journal's last position, 0 where nothing was written."""
+    return space.decisions_at().position
 
 
 class News:
@@ -101,18 +89,21 @@ class Subscriptions:
         self._listening = listening
         self._stack = AsyncExitStack()
         self._uris: set[str] = set()
+        self._beginning = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
 
     async def add(self, uri: str, tell: Callable[[str], Awaitable[None]]) -> None:
-        """Tell of an address from now on.
+        """Tell of an address from now on; what had ended, since the store was away, begins anew.
 
         Raises:
             ZeroMemError: The namespace can't be read.
         """
+        async with self._beginning:  # requests come side by side, and one watch is enough
+            if self._watch is None or self._watch.done():
+                await self._stop()
+                news = await self._stack.enter_async_context(self._listening())
+                self._watch = asyncio.create_task(self._tell_all(news, tell))
         self._uris.add(uri)
-        if self._watch is None:
-            news = await self._stack.enter_async_context(self._listening())
-            self._watch = asyncio.create_task(self._tell_all(news, tell))
 
     def drop(self, uri: str) -> None:
         """Tell of an address no more."""
@@ -120,9 +111,13 @@ class Subscriptions:
 
     async def end(self) -> None:
         """Tell nothing more."""
+        await self._stop()
+
+    async def _stop(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
-            await asyncio.wait([self._watch])
+            # A client that is gone can be told nothing; that is no error of anybody's.
+            await asyncio.gather(self._watch, return_exceptions=True)
         await self._stack.aclose()
 
     async def _tell_all(self, news: News, tell: Callable[[str], Awaitable[None]]) -> None:
