@@ -181,6 +181,10 @@ def test_segments_of_the_address_are_percent_encoded(url: str, store: Memory) ->
     assert store.namespace("a/b", "退").count() == 1
     assert post(f"{url}/%FF", message(1, "memory_save", text="tea")).status_code == 400
     assert post(f"{url}/a//b", message(1, "memory_save", text="tea")).status_code == 400
+    for other in ("%6Dcp/acme", "%6Dcp/acme/mcp/b"):  # would be another namespace
+        address = url.removesuffix("mcp") + other
+        assert post(address, message(1, "memory_save", text="tea")).status_code == 400
+    assert list(store.subtree().namespaces()) == [("a/b", "退")]
 
 
 @pytest.mark.req("mcp:http", "server:auth")

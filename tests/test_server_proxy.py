@@ -116,6 +116,20 @@ def test_offloading_uses_the_servers_own_store(served: Served) -> None:
         assert [each["content"] for each in records.json()["items"]] == [rows]
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/%7Aero-mem/../v1/messages", "/zero-mem%2F../v1/messages", "/%7Aero-mem", "/zero-mem/../v1"],
+)
+def test_no_spelling_of_the_pages_path_lets_a_request_through_without_a_key(
+    served: Served, path: str
+) -> None:
+    served.key("write:**")
+    with served.running() as run:
+        got = run.send(f"/proxy{path}", ODD, ("x-api-key", "p"))
+    assert got.status in (401, 404, 405)
+    assert served.upstream.requests == []
+
+
 def test_with_keys_the_proxy_asks_for_one_that_is_not_sent_on(served: Served) -> None:
     may, reader = served.key("write:proxy/**"), served.key("read:**", "write:other/**")
     told = ("Authorization", "Bearer provider"), ("anthropic-version", "1")

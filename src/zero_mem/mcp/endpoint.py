@@ -195,8 +195,11 @@ def _session_of(context: Context) -> Session:
 
 def _namespace(scope: Scope) -> Path:
     """Read the namespace in the address: its segments after the prefix, percent-encoded."""
-    raw = scope.get("raw_path") or scope["path"].encode()
-    below = raw.decode("ascii", "replace").partition(PREFIX)[2].strip("/")
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    path, root = raw.decode("ascii", "replace"), scope["root_path"]
+    if not path.startswith(root):
+        raise InvalidInput(f"the address begins with {root}, written without percent signs")
+    below = path.removeprefix(root).strip("/")
     if not below:
         return DEFAULT
     try:

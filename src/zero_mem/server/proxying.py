@@ -80,13 +80,14 @@ class ProxyPart:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         assert self._proxy is not None
-        below = scope["path"].removeprefix(scope["root_path"])
-        if below != ROOT and not below.startswith(f"{ROOT}/"):  # the page looks for itself
-            headers = Headers(scope=scope)
+        client = Client(scope, receive, send)
+        # The page looks for itself. It is told by the path as it was sent, as the forwarder does:
+        # another spelling of the page's path must not be passed on unasked.
+        if client.path != ROOT and not client.path.startswith(f"{ROOT}/"):
             try:
-                await self._admit(headers)
+                await self._admit(Headers(scope=scope))
             except ZeroMemError as error:
-                await self._refuse(Client(scope, receive, send), error)
+                await self._refuse(client, error)
                 return
         fields = [each for each in scope["headers"] if each[0] != KEY.encode()]
         await self._proxy.app({**scope, "headers": fields}, receive, send)
