@@ -133,6 +133,25 @@ def test_what_failed_is_told_and_tried_again(
         assert len(run.names()) == 1
 
 
+def test_an_old_backup_that_can_not_be_removed_ends_no_schedule(
+    server: Loopback, local: Memory, tmp_path: Path, clock: FakeClock
+) -> None:
+    stuck = tmp_path / "backups" / "zero-mem-20010101T000000Z.backup"
+    (stuck / "inside").mkdir(parents=True)
+    with running(server, local, settings(tmp_path, backup_every=3600.0, backup_keep=1)) as run:
+        run.once()
+        assert {each.problem.rpartition(": ")[0] for each in run.backups.failures} == {
+            f"StoreUnavailable: {stuck}: can't be removed"
+        }
+        (stuck / "inside").rmdir()
+        stuck.rmdir()
+        clock.advance(timedelta(hours=1))
+        run.once()
+        (name,) = run.names()
+        assert verify_file(run.backups.schedule.folder / name).sound
+        assert [report.path.name for report in run.backups.reports] == [name]
+
+
 class Gate:
     """Holds an archive's writing up after its first line."""
 

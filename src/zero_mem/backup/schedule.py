@@ -89,7 +89,8 @@ class Schedule:
 
         Raises:
             StoreCorrupt: The new backup is not sound; it is removed and the old ones stay.
-            StoreUnavailable: It can't be written.
+            StoreUnavailable: It can't be written; or it is there, and one that it makes too many
+                can't be removed.
             InvalidInput: Somebody else made one at the same second.
         """
         try:
@@ -107,7 +108,7 @@ class Schedule:
         storage.keep_note(BACKED_UP, now.isoformat())
         others = [each for each in self.backups() if each != path]
         for old in others[: max(0, len(others) - self.keep + 1)]:
-            old.unlink(missing_ok=True)
+            _remove(old)
         return replace(report, path=path)
 
     def _clear(self, now: datetime) -> None:
@@ -116,7 +117,14 @@ class Schedule:
             if _UNFINISHED.fullmatch(each.name):
                 with suppress(FileNotFoundError):
                     if now.timestamp() - each.stat().st_mtime > _ABANDONED:
-                        each.unlink()
+                        _remove(each)
+
+
+def _remove(path: FilePath) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"{path}: can't be removed: {error.strerror}") from error
 
 
 def made_at(path: FilePath) -> datetime:

@@ -67,7 +67,8 @@ class Backups:
 
     async def run(self) -> None:
         """Make each backup that is due, for ever; what failed is tried again."""
-        with suppress(StoreUnavailable):  # what can't be read now is said by the first backup
+        # What can't be read now, or went meanwhile, is said by the first backup.
+        with suppress(StoreUnavailable, FileNotFoundError):
             await self._threads.run(self._note_earlier)
         while self.every:
             await self.once()
