@@ -257,7 +257,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pty")
 
 
 @posix
-@pytest.mark.parametrize("leave", ["q", "ctrl-c"])
+@pytest.mark.parametrize("leave", ["q", "arrow and q", "ctrl-c"])
 def test_it_goes_on_and_leaves_the_terminal_as_it_was(terminal: Any, leave: str) -> None:
     run("save", "tea")
     running = terminal()
@@ -265,8 +265,8 @@ def test_it_goes_on_and_leaves_the_terminal_as_it_was(terminal: Any, leave: str)
     run("save", "coffee", "--kind", "other")
     run("archive", "1")
     running.until(b"archive")
-    if leave == "q":
-        os.write(running.ours, b"q")
+    if leave != "ctrl-c":
+        os.write(running.ours, b"q" if leave == "q" else b"\x1b[Aq")
     else:
         running.process.send_signal(signal.SIGINT)
     assert running.ended() == 0

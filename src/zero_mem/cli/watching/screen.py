@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-_ENDS: Final = frozenset("qQ\x03\x04")
+_ENDS: Final = b"qQ\x03\x04"
+_MOST_KEYS: Final = 1024
 
 
 @contextmanager
@@ -34,7 +37,7 @@ def keys_at_once() -> Iterator[Callable[[float], bool]]:
     before = termios.tcgetattr(stream)
     try:
         tty.setcbreak(stream)
-        yield _wants_to_leave
+        yield partial(_wants_to_leave, stream)
     finally:
         termios.tcsetattr(stream, termios.TCSADRAIN, before)
 
@@ -44,11 +47,14 @@ def _only_waits(seconds: float) -> bool:
     return False
 
 
-def _wants_to_leave(seconds: float) -> bool:
+def _wants_to_leave(stream: int, seconds: float) -> bool:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
-        if select.select([sys.stdin], [], [], left)[0] and sys.stdin.read(1) in _ENDS:
-            return True
+        if select.select([stream], [], [], left)[0]:
+            # Past Python's buffer, in which keys that come together would stay unseen.
+            keys = os.read(stream, _MOST_KEYS)
+            if not keys or any(key in _ENDS for key in keys):
+                return True
     return False
 
 
