@@ -125,7 +125,10 @@ def replace(path: Path, data: bytes | None) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-            os.fchmod(handle, mode) if hasattr(os, "fchmod") else None
+            file.flush()
+            if hasattr(os, "fchmod"):
+                os.fchmod(handle, mode)
+            os.fsync(handle)  # the name must not come to stand for a file that is not there yet
         os.replace(name, path)
     except BaseException:
         os.unlink(name)
