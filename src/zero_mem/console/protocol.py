@@ -15,6 +15,7 @@ from zero_mem.console.sessions import LONGEST
 from zero_mem.console.visit import Feed, Visit
 from zero_mem.console.words import LANGUAGES, preferred
 from zero_mem.errors import InvalidInput
+from zero_mem.server.feed import position
 
 SECURITY: Final = {
     "Content-Security-Policy": (
@@ -32,7 +33,6 @@ _SCHEME: Final = "zero-mem-scheme"
 _SCHEMES: Final = ("", "light", "dark")
 _YEAR: Final = 365 * 86_400
 _MOST_FIELDS: Final = 200
-_LONGEST_POSITION: Final = 19
 
 
 def root(request: Request) -> str:
@@ -134,10 +134,7 @@ def position_of(request: Request, otherwise: int) -> int:
     Raises:
         InvalidInput: It is none.
     """
-    text = request.headers.get("last-event-id", str(otherwise))
-    if text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION:
-        return int(text)
-    raise InvalidInput("a position in the journal is a whole number from 0")
+    return position(request.headers.get("last-event-id", str(otherwise)))
 
 
 # Answers

@@ -25,7 +25,7 @@ from zero_mem.api.text import dump
 from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.exchange import FORMAT, READABLE, import_records, json_line, record_json
 from zero_mem.memory import Memory
-from zero_mem.server import body
+from zero_mem.server import body, feed
 from zero_mem.server.access import bearer
 from zero_mem.server.answering import Answer, Asked, perform, refused
 from zero_mem.server.host import Host, Part
@@ -44,7 +44,6 @@ CONSOLE: Final = "/console"
 """Where a browser is led that names no page."""
 
 _LINES: Final = 100
-_LONGEST_POSITION: Final = 19
 
 
 class App:
@@ -202,12 +201,10 @@ class App:
     async def _follow(self, request: Request, route: Route) -> Response:
         memory = await self._view(request)
         query = _query(request, route)
-        text = request.headers.get("last-event-id", query.get("after", "0"))
-        if not (text.isascii() and text.isdecimal() and len(text) < _LONGEST_POSITION):
-            raise InvalidInput("a position in the journal is a whole number from 0")
+        after = feed.position(request.headers.get("last-event-id", query.get("after", "0")))
         credential = bearer(request.headers.get("authorization"))
         path = namespace_path(query["namespace"])
-        events = await self.host.follow(memory, credential, path, int(text))
+        events = await self.host.follow(memory, credential, path, after)
         return StreamingResponse(events, media_type=route.media_type)
 
     async def _export(self, request: Request, route: Route) -> Response:

@@ -10,14 +10,26 @@ from typing import Final
 
 from zero_mem.api.forms import form_of
 from zero_mem.api.text import dump
-from zero_mem.errors import ZeroMemError
+from zero_mem.errors import InvalidInput, ZeroMemError
 from zero_mem.operations.history import HistoryEntry
 
 LOG: Final = logging.getLogger("zero_mem.server")
 AT_ONCE: Final = 100
 """Entries that are read in one visit to the store."""
 
+_LONGEST_POSITION: Final = 18
 _ENTRY: Final = form_of(HistoryEntry)
+
+
+def position(text: str) -> int:
+    """Read a position in the journal as a client names it.
+
+    Raises:
+        InvalidInput: It is none.
+    """
+    if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_POSITION:
+        return int(text)
+    raise InvalidInput("a position in the journal is a whole number from 0")
 
 
 class Bell:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from zero_mem.console.charts import Stack, stack
+from zero_mem.console.numbers import whole_number
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.conversation.listing import Conversation, conversations, detailed
 from zero_mem.conversation.timeline import SentPrompt, Timeline, timeline
@@ -152,10 +153,7 @@ def _row(visit: Visit, name: str) -> Conversation:
 
 
 def _count(visit: Visit, name: str) -> int:
-    text = visit.query.get(name) or "0"
-    if not (text.isascii() and text.isdecimal() and len(text) < 7 and int(text) <= _MOST):
-        raise InvalidInput(f"{name} is a whole number up to {_MOST}")
-    return int(text)
+    return whole_number(visit.query.get(name) or "0", name, most=_MOST)
 
 
 PAGE = Page(

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from zero_mem.api.problems import problem_of
 from zero_mem.api.text import parse
+from zero_mem.console.numbers import whole_number
 from zero_mem.console.showing import exact_json, visible
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.errors import Conflict, InvalidInput, LimitReached
@@ -80,7 +81,7 @@ def _change(visit: Visit) -> Reply:
             content=_content(record, fields),
             tags=_tags(record, fields.tags),
             metadata=_metadata(record, fields.metadata),
-            if_version=_version(fields.version),
+            if_version=whole_number(fields.version, "if_version"),
         )
     except (Conflict, InvalidInput, LimitReached) as error:
         # What was written stays in the form.
@@ -117,12 +118,6 @@ def _metadata(record: MemoryRecord, text: str) -> Mapping[str, Any]:
     if not isinstance(wanted, dict):
         raise InvalidInput("the metadata is a JSON object")
     return {**dict.fromkeys(record.metadata.keys() - wanted.keys()), **wanted}
-
-
-def _version(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) <= 9:
-        return int(text)
-    raise InvalidInput("if_version is a whole number")
 
 
 PAGE = Page(

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from zero_mem.access.grants import Grant, Right
 from zero_mem.access.keys import ApiKey
+from zero_mem.console.numbers import whole_number
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.errors import InvalidInput, NotAllowed, NotFound
 from zero_mem.memory import Memory
@@ -118,9 +119,8 @@ def _lifetime(visit: Visit) -> timedelta | None:
     text = visit.form.get("days", "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdecimal() and 0 < len(text) < 6 and int(text) <= _MOST_DAYS):
-        raise InvalidInput(f"the days that a key is valid are a whole number up to {_MOST_DAYS}")
-    return timedelta(days=int(text))
+    days = whole_number(text, "the number of days that a key is valid", most=_MOST_DAYS)
+    return timedelta(days=days)
 
 
 def _ask(visit: Visit) -> Reply:

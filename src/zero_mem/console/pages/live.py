@@ -9,15 +9,14 @@ from zero_mem.api.forms import form_of
 from zero_mem.api.text import dump
 from zero_mem.console.showing import visible
 from zero_mem.console.visit import Feed, Page, Reply, Visit
-from zero_mem.errors import InvalidInput
 from zero_mem.operations.history import HistoryEntry
+from zero_mem.server.feed import position
 from zero_mem.types import preview
 
 SHOWN: Final = 50
 """Receipts that are there when the page opens."""
 KEPT: Final = 200
 """Most receipts that a page keeps; the oldest go."""
-_LONGEST_POSITION: Final = 18
 _ENTRY: Final = form_of(HistoryEntry)
 
 
@@ -35,14 +34,12 @@ def _show(visit: Visit) -> Reply:
 
 
 def _begin(visit: Visit) -> Feed:
-    text = visit.query.get("after", "0")
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_POSITION):
-        raise InvalidInput("a position in the journal is a whole number from 0")
+    after = position(visit.query.get("after", "0"))
 
     def write(event: bytes) -> bytes:
         return dump(receipt(visit, _ENTRY.read(json.loads(event))))
 
-    return Feed(after=int(text), write=write)
+    return Feed(after=after, write=write)
 
 
 def receipt(visit: Visit, entry: HistoryEntry) -> dict[str, Any]:

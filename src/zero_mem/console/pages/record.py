@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from zero_mem.api.text import dump
 from zero_mem.console.differing import fields_between, lines_between, shown
+from zero_mem.console.numbers import whole_number
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.errors import InvalidInput, NotFound
 from zero_mem.operations.history import HistoryEntry
@@ -16,7 +17,6 @@ from zero_mem.why import why
 SHOWN: Final = 100_000
 """Characters of a body that a page shows; the whole is a link away."""
 _VERSIONS: Final = 100
-_LONGEST_NUMBER: Final = 9
 _SANDBOX: Final = "default-src 'none'; sandbox; frame-ancestors 'none'"
 
 ACTIONS: Final = ("archive", "restore", "delete", "rollback", "purge")
@@ -179,11 +179,7 @@ def _version(entries: Sequence[HistoryEntry], number: int) -> HistoryEntry:
 
 
 def _number(text: str, what: str) -> int | None:
-    if not text:
-        return None
-    if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER:
-        return int(text)
-    raise InvalidInput(f"{what} is a whole number")
+    return whole_number(text, what) if text else None
 
 
 PAGE = Page(

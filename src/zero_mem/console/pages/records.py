@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from zero_mem.console.filtering import FORMS, SOURCES, STATES, moment_of, where_of
+from zero_mem.console.numbers import whole_number
 from zero_mem.console.visit import Page, Reply, Visit
 from zero_mem.errors import InvalidInput
 from zero_mem.past import Past
@@ -96,7 +97,7 @@ def _find(visit: Visit) -> Found:
 
 
 def _listed(place: Namespace | Past, where: Mapping[str, Any], query: Mapping[str, str]) -> Found:
-    start = _count(query.get("start", "0"), "start", SORTED)
+    start = whole_number(query.get("start", "0"), "start", most=SORTED)
     if query.get("order") in ORDERS:
         return _in_order(_each(place, where), ORDERS[query["order"]], start)
     if isinstance(place, Namespace):
@@ -133,7 +134,7 @@ def _in_order(
 
 
 def _recalled(place: Namespace | Past, where: Mapping[str, Any], query: Mapping[str, str]) -> Found:
-    budget = _count(query.get("budget") or str(_BUDGET), "budget", _MOST_BUDGET)
+    budget = whole_number(query.get("budget") or str(_BUDGET), "budget", most=_MOST_BUDGET)
     recall = place.recall(query["q"], where=where, budget=max(1, budget), explain=True)
     return Found(
         rows=tuple(_explained(item) for item in recall.items),
@@ -146,12 +147,6 @@ def _recalled(place: Namespace | Past, where: Mapping[str, Any], query: Mapping[
 
 def _explained(item: RecallItem) -> Row:
     return Row(record=item.record, score=item.score, item=item)
-
-
-def _count(text: str, what: str, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 8 and int(text) <= most):
-        raise InvalidInput(f"{what} is a whole number up to {most}")
-    return int(text)
 
 
 PAGE = Page(name="records", path="/records", gets={"/records": _show})
