@@ -328,9 +328,10 @@ def test_the_command_refuses_what_it_does_not_know(home: Path) -> None:
         in run("mcp", "install", "codex", "--scope", "local", code=2).stderr
     )
     assert "a server's name is" in run("mcp", "install", "codex", "--name", "a b", code=2).stderr
-    done = run("mcp", "install", "codex", "--store", "postgresql://u:pw@h/db", code=2)
-    assert "holds a password" in done.stderr
-    assert "pw" not in done.stderr.replace("password", "")
+    for url in ("u:pw@h/db", "u@h/db?password=pw", "u@h/db?schema=s&sslpassword=pw"):
+        done = run("mcp", "install", "codex", "--store", f"postgresql://{url}", code=2)
+        assert "holds a password" in done.stderr
+        assert "pw" not in done.stderr.replace("password", "")
     assert list(home.iterdir()) == []
 
 

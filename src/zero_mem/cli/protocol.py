@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
@@ -141,7 +141,9 @@ def _lasting(url: str) -> str:
     Raises:
         InvalidInput: It holds a password, which would be written where others read it.
     """
-    if urlsplit(url).password:
+    parts = urlsplit(url)
+    # PostgreSQL takes password and sslpassword among the options, too.
+    if parts.password or any("password" in name for name, _ in parse_qsl(parts.query)):
         raise InvalidInput(
             f"the store's URL holds a password; leave --store out and set {URL_VARIABLE} where "
             "the client starts"
