@@ -8,14 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from conversations import BODY, request, results, turn, user
-from proxies import Running, running_proxy, send
+from proxies import Running, running_proxy, send, until
 from scripted_upstream import Exchange, scripted_upstream
 from test_proxy_offload import Host, answer, figures
 from typer.testing import CliRunner
@@ -27,9 +29,12 @@ from zero_mem.controller.definitions import READ_TOOL
 from zero_mem.errors import InvalidInput, MissingExtra
 from zero_mem.ledger import overview
 from zero_mem.ledger.columns import CacheState, CallTokens, Usage
+from zero_mem.ledger.entries import Account, LedgerEntry
 from zero_mem.ledger.prices import DEFAULT_TABLE
 from zero_mem.ledger.sides import Counted, billed
+from zero_mem.proxy import ledger
 from zero_mem.proxy.counting import CountingProcess, Passed, Rates
+from zero_mem.proxy.ledger import Ledger
 from zero_mem.proxy.serving import bound, serve
 from zero_mem.proxy.settings import Settings
 from zero_mem.proxy.targets import upstreams
@@ -173,6 +178,35 @@ def test_accounts_of_several_processes_add_up(provider: Upstream, tmp_path: Path
     assert found.total.as_dict("observe")["paid"] == row["paid"]
     assert [entry.conversation for entry in found.conversations] == [row["conversation"]]
     assert sum(account.calls for account in found.days.values()) == 2
+
+
+class ByName:
+    """Counts each call as one of the conversation that its path names."""
+
+    def count(self, call: Passed) -> LedgerEntry:
+        return LedgerEntry(conversation=str(call), account=Account(calls=1, requests=1))
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def test_accounts_of_earlier_days_are_the_stores_alone(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = memory.namespace("proxy")
+    days: list[int] = []
+    clock = SimpleNamespace(time=lambda: 1.79e9 + 86_400 * len(days), monotonic=time.monotonic)
+    monkeypatch.setattr(ledger, "time", clock)
+    monkeypatch.setattr(ledger, "_EVERY", 0.0)
+    subject = Ledger(space, ByName(), prices=DEFAULT_TABLE)
+    while len(days) < 10:
+        subject.add(lambda: "c")  # type: ignore[arg-type, return-value]
+        until(lambda: len(space.decisions("proxy.ledger")) == len(days) + 1)
+        days.append(subject.read("observe")["total"]["calls"])
+    subject.close()
+    assert days == list(range(1, 11))
+    assert len(subject._book.accounts) <= 3
+    assert overview(space).total.calls == 10
 
 
 def test_what_was_observed_before_is_not_in_what_offloading_saves(

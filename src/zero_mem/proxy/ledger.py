@@ -32,6 +32,10 @@ _WAITING: Final = 512
 _EVERY: Final = 1.0
 """Seconds between two writes of the accounts."""
 
+_HELD: Final = 2 * 86_400.0
+"""Seconds for which an account is held after its last call. It is of one day, so by then it is
+whole, and the store has it."""
+
 Work: TypeAlias = Callable[[], Passed]
 """Gives the call; run beside the traffic."""
 
@@ -151,3 +155,14 @@ class Ledger:
                 with self._lock:
                     self._book.unwritten |= due.keys()
                 return
+        if due:
+            self._let_go(before=time.time() - _HELD)
+
+    def _let_go(self, *, before: float) -> None:
+        book = self._book
+        with self._lock:
+            book.accounts = {
+                key: entry
+                for key, entry in book.accounts.items()
+                if key in book.unwritten or entry.last >= before
+            }
