@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,8 @@ _HEADING: Final = re.compile(r"[ \t]*[\"'`*]*[^\W\d][\w .-]{0,40}[\"'`*]*[ \t]*|
 _ITEM: Final = re.compile(r"\s*(?:'(?P<text>(?:[^']|'')*)'|\"[^\"]*\"|[^,'\"]*)\s*(?:,|$)")
 _INSERT: Final = re.compile(
     r"(?i)insert\s+into\s+[^\s(]{1,100}\s*\((?P<names>[^()]{1,2000})\)\s*values\s*"
-    r"\((?P<value>(?:[^()']|'(?:[^']|'')*')*)\)"
+    # Possessive: two quotes could be read in two ways, and n of them in 2**n.
+    r"\((?P<value>(?:[^()']|'(?:[^']|'')*+')*+)\)"
 )
 _LIST: Final = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)s|secrets)[\"']?[ ]?[:=][ ]?"
@@ -39,25 +40,30 @@ class TableRule(Rule):
             end = text.find("\n", place)
             if end < 0:
                 return
+            after = end
             if end - start < _LONGEST_LINE and (
                 not start or text[start - 2 : start] == "\n\n" or text[start] == "|"
             ):
-                yield from self._table(text, start, end)
-            place = folded.find(hint, end)  # type: ignore[arg-type]
+                after = yield from self._table(text, start, end)
+            place = folded.find(hint, after)  # type: ignore[arg-type]
 
-    def _table(self, text: str, start: int, end: int) -> Iterator[Found]:
+    def _table(self, text: str, start: int, end: int) -> Generator[Found, None, int]:
+        """Find the secrets of one table, if it is one, and tell where it ends."""
         heading = text[start:end]
         separator = next((each for each in _SEPARATORS if each in heading), "")
         names = heading.split(separator) if separator else []
         columns = [n for n, name in enumerate(names) if names_secret(name.strip(" \t\r\"'`*"))]
+        after = end
         if not columns or not all(map(_HEADING.fullmatch, names)):
-            return
+            return after
         for place, line in _lines(text, end + 1):
             cells = line.split(separator)
             if len(cells) != len(names):
-                return
+                return after
             for n in columns:
                 yield from self._cell(cells[n], place + sum(len(c) + 1 for c in cells[:n]))
+            after = place + len(line)
+        return after
 
     def _cell(self, cell: str, place: int) -> Iterator[Found]:
         value = cell.strip(" \t\r\"'`")
