@@ -108,10 +108,10 @@ async def _make(visit: Visit) -> Reply:
     if backups.under_way:
         return visit.go("/backup", notice="backup-under-way")
     making = asyncio.create_task(_made(backups))
+    _UNDER_WAY.add(making)
+    making.add_done_callback(_UNDER_WAY.discard)
     done, _ = await asyncio.wait({making}, timeout=PATIENCE)
     if not done:
-        _UNDER_WAY.add(making)
-        making.add_done_callback(_UNDER_WAY.discard)
         return visit.go("/backup", notice="backup-under-way")
     if making.result() is None:
         return visit.go("/backup", failed=1)
