@@ -516,12 +516,17 @@ def test_what_is_outside_of_what_was_found_stays_byte_for_byte(text: str) -> Non
         # A statement that was cut off, and each half of a pair of quotes could end a string.
         ("insert into t (a, password) values (" + "''" * 5000, None),
         ("insert into t (a, password) values ('it''s', 'Tr0ub''4dor&3x')", "[redacted:password]"),
+        # A name of a secret at every other place, in what stands as its value.
+        ("password=" * 30_000, "[redacted:password]"),
+        ("0 " + "pw=" * 100_000, "[redacted:password]"),
         # Every row could be the first of a table.
         ("|password|pass|\n" + "|pass|pass|\n" * 30_000, None),
         ("|password|a|\n|Tr0ub4dor&3x|b|\n|c|\n|a|password|\n|b|Tr0ub4dor&3y|\n", "|b|[redacted"),
     ],
 )
-def test_a_table_or_statement_is_read_once_however_it_is_made(text: str, left: str | None) -> None:
+def test_a_table_a_statement_or_a_run_is_read_once_however_it_is_made(
+    text: str, left: str | None
+) -> None:
     """Each takes a moment; where it was read again and again, it took hours."""
     redacted = DEFAULT.text(text)
     if left is None:

@@ -76,7 +76,8 @@ class TableRule(Rule):
 class InsertRule(Rule):
     """Finds what SQL inserts into a column with the name of a secret."""
 
-    def _value(self, match: re.Match[str]) -> Iterator[Found]:
+    def found(self, match: re.Match[str]) -> Iterator[Found]:
+        """Give the items that stand in such a column."""
         names = [name.strip(" \t\r\n\"'`[]") for name in match["names"].split(",")]
         for name, item in zip(names, _ITEM.finditer(match["value"]), strict=False):
             if names_secret(name) and item["text"] and is_odd(item["text"]):
@@ -88,7 +89,8 @@ class InsertRule(Rule):
 class ListRule(Rule):
     """Finds the strings of a list of secrets."""
 
-    def _value(self, match: re.Match[str]) -> Iterator[Found]:
+    def found(self, match: re.Match[str]) -> Iterator[Found]:
+        """Give the items of a list."""
         for item in _STRING.finditer(match["value"]):
             if is_odd(item["text"]):
                 begin = match.start("value")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -55,12 +55,11 @@ class Rule:
     def search(self, text: str) -> Iterator[Found]:
         """Find every place of the kind in a text."""
         for match in self.pattern.finditer(text):
-            yield from self._value(match)
+            yield from self.found(match)
 
-    def match(self, text: str, place: int) -> Iterable[Found]:
-        """Find what begins at a place of a text, if it is of the kind."""
-        match = self.pattern.match(text, place)
-        return () if match is None else self._value(match)
+    def match(self, text: str, place: int) -> re.Match[str] | None:
+        """Match what begins at a place of a text."""
+        return self.pattern.match(text, place)
 
     def at(self, text: str, folded: str | bytes, hint: str | bytes) -> Iterator[Found]:
         """Find the places of the kind at a hint.
@@ -74,7 +73,7 @@ class Rule:
         while place >= 0:
             match = self._match(text, place)
             if match is not None:
-                yield from self._value(match)
+                yield from self.found(match)
             after = place + 1 if match is None else max(place + 1, match.end())
             place = folded.find(hint, after)  # type: ignore[arg-type]
 
@@ -86,7 +85,8 @@ class Rule:
         )
         return next((m for m in around if m.end() > place), None)
 
-    def _value(self, match: re.Match[str]) -> Iterator[Found]:
+    def found(self, match: re.Match[str]) -> Iterator[Found]:
+        """Give what a match has of the kind."""
         group = VALUE if VALUE in self.pattern.groupindex else 0
         value = match[group]
         if value and (self.check is None or self.check(value)):

@@ -24,6 +24,7 @@ _FOLD: Final = bytes.maketrans(
 )
 _OF_KEYS: Final = frozenset((string.ascii_letters + string.digits + "-._~+/=").encode())
 _AS_RUNS: Final = bytes(97 if code in _OF_KEYS else 32 for code in range(256))
+_LONG_VALUE: Final = 512
 _KEY_RUN: Final = b"a" * RUN
 _BEGINNINGS: Final = re.compile(
     rb"[a-z](?<![a-z0_-].)[a-z0-][a-z0._=-](?=[a-z0._~+/=-]{%d})" % (RUN - 3)
@@ -118,11 +119,16 @@ class Scanner:
                 yield from ((n, each) for each in rule.at(text, folded, hint))
             return
         place = folded.find(hint)  # type: ignore[arg-type]
+        read = dict.fromkeys(places, 0)
         while place >= 0:
             name = after.match(text, place)
             if name is not None:
                 for n, rule in rules:
-                    yield from ((n, each) for each in rule.match(text, name.end()))
+                    match = None if place < read[n] else rule.match(text, name.end())
+                    if match is not None:
+                        yield from ((n, each) for each in rule.found(match))
+                        # A long run may have a name at every third place: it is read once.
+                        read[n] = match.end() if match.end() - place > _LONG_VALUE else 0
             place = folded.find(hint, place + 1)  # type: ignore[arg-type]
 
 
