@@ -114,6 +114,16 @@ def test_a_whole_number_is_an_id(http: httpx.Client) -> None:
     assert [record and record["content"] for record in got] == ["tea", None]
 
 
+@pytest.mark.req("server:http", "server:openapi")
+def test_a_whole_number_may_be_written_with_a_point(http: httpx.Client) -> None:
+    settings = {"max_memory_items": 500.0, "max_recall_items": 7.0, "retention_days": 1.5}
+    set_to = http.post(f"/v1/limits?{HERE}", json={"settings": settings}).json()
+    assert {name: set_to[name] for name in settings} == settings
+    assert type(set_to["max_memory_items"]) is int
+    http.post(f"/v1/records?{HERE}", json={"content": "tea", "memory_id": 57.0})
+    assert http.get(f"/v1/records/57?{HERE}").json()["memory_id"] == "57"
+
+
 @pytest.mark.req("server:http", "handle:scope")
 def test_a_namespace_with_a_slash_in_a_segment_is_a_list(
     http: httpx.Client, remote: RemoteMemory

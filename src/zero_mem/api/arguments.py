@@ -62,8 +62,8 @@ def plain(schema: Schema) -> Argument:
     least = schema.get("minimum", -math.inf)
 
     def read(value: Any, name: str) -> Any:
-        if type(value) is float and "integer" in _types(schema) and value.is_integer():
-            value = int(value)  # 10.0 is an integer in JSON
+        if "integer" in _types(schema):
+            value = _whole(value)
         if any(type(value) in kind for kind in kinds):
             if type(value) in (int, float) and value < least:
                 raise InvalidInput(f"{name} is at least {least}, not {value}")
@@ -71,6 +71,11 @@ def plain(schema: Schema) -> Argument:
         raise InvalidInput(f"{name} is of type {expected}, not {_json_type(value)}")
 
     return Argument(schema, read)
+
+
+def _whole(value: Any) -> Any:
+    """Give 10.0 as 10: in JSON it is an integer."""
+    return int(value) if type(value) is float and value.is_integer() else value
 
 
 _PYTHON: Final[Mapping[str, tuple[type, ...]]] = {
@@ -100,7 +105,11 @@ def _choice(*words: str) -> Argument:
 def _read_ids(value: Any, name: str) -> list[Any]:
     """Read ids; whether each is one is for the operation to say, which may skip it."""
     listed = _read_list(value, name)
-    return [int(each) if type(each) is float and each.is_integer() else each for each in listed]
+    return [_whole(each) for each in listed]
+
+
+def _read_settings(value: Any, name: str) -> dict[str, Any]:
+    return {key: _whole(each) for key, each in _read_object(value, name).items()}
 
 
 def _read_checked(value: Any, name: str) -> list[str]:
@@ -257,7 +266,7 @@ ARGUMENTS: Final[Mapping[str, Argument]] = {
     "scope": _LABEL,
     "scopes": _NAMES,
     "session": _LABEL,
-    "settings": Argument(schemas.SETTINGS, _read_object),
+    "settings": Argument(schemas.SETTINGS, _read_settings),
     "source": _choice(*get_args(Source)),
     "speaker": _LABEL,
     "tags": _optional(_NAMES),
