@@ -56,6 +56,8 @@ def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
         stored = [record.memory_id for record in local.namespace("acme", "alice").each()]
     assert stored[1:] == accepted
     assert "OPEN ACCESS" in said
+    for part in ("console", "MCP"):
+        assert re.search(rf"^{part} {server.url}/{part.lower()}\b", said, re.MULTILINE)
     # A log has no body and no query.
     assert "text 7" not in said
     assert "acme" not in said
