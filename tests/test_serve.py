@@ -128,6 +128,10 @@ def test_a_flag_goes_before_the_environment_and_that_before_the_file(tmp_path: P
         ("port = -1", "port"),
         ("rate = nan", "rate"),
         ("port =", "TOML"),
+        ("port = 99999", "port is at most 65535"),
+        ("grace = -3", "grace is at least 0"),
+        ("grace = inf", "grace is a finite number"),
+        ("poll = 0", "poll is at least"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, text: str, named: str) -> None:
