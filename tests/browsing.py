@@ -83,6 +83,16 @@ _FAULTS: Final = """() => {
   const say = (what, element) => faults.push(what + ': ' + element.outerHTML.slice(0, 160));
   const root = document.documentElement;
   if (root.scrollWidth > root.clientWidth) faults.push('too wide: ' + root.scrollWidth);
+  for (const box of document.querySelectorAll('.scroll')) {
+    if (box.scrollWidth > box.clientWidth) say('columns out of sight', box);
+  }
+  for (const number of document.querySelectorAll('td.number')) {
+    const range = document.createRange();
+    range.selectNodeContents(number);
+    const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+    const isNumber = /^[−\\d,.]+$/.test(number.textContent.trim());
+    if (isNumber && lines.size > 1) say('broken number', number);
+  }
   for (const [name, count] of [['h1', 1], ['main', 1], ['header', 1]]) {
     if (document.querySelectorAll(name).length !== count) faults.push('not one ' + name);
   }

@@ -56,6 +56,8 @@ def test_a_stopped_server_has_written_what_it_accepted(tmp_path: Path) -> None:
         stored = [record.memory_id for record in local.namespace("acme", "alice").each()]
     assert stored[1:] == accepted
     assert "OPEN ACCESS" in said
+    for part in ("console", "MCP"):
+        assert re.search(rf"^{part} {server.url}/{part.lower()}\b", said, re.MULTILINE)
     # A log has no body and no query.
     assert "text 7" not in said
     assert "acme" not in said
@@ -126,6 +128,10 @@ def test_a_flag_goes_before_the_environment_and_that_before_the_file(tmp_path: P
         ("port = -1", "port"),
         ("rate = nan", "rate"),
         ("port =", "TOML"),
+        ("port = 99999", "port is at most 65535"),
+        ("grace = -3", "grace is at least 0"),
+        ("grace = inf", "grace is a finite number"),
+        ("poll = 0", "poll is at least"),
     ],
 )
 def test_a_wrong_setting_is_named(tmp_path: Path, text: str, named: str) -> None:

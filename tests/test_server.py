@@ -332,6 +332,12 @@ def test_without_a_valid_key_nothing_is_said(
         assert answer.headers["www-authenticate"] == "Bearer"
         details.add(answer.json()["detail"])
     assert len(details) == 1
+    # Who gave none is told where one goes, in the program that they use.
+    with (
+        connect(url) as memory,
+        pytest.raises(NotAllowed, match=r"credential=.*ZERO_MEM_CREDENTIAL"),
+    ):
+        memory.stats()
     assert problem(httpx.get(f"{url}/v1/stats"))[0] == 401
     assert problem(httpx.get(f"{url}/metrics"))[0] == 401
     assert httpx.get(f"{url}/health").status_code == httpx.get(f"{url}/ready").status_code == 200

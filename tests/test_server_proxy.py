@@ -139,7 +139,9 @@ def test_with_keys_the_proxy_asks_for_one_that_is_not_sent_on(served: Served) ->
             assert refused.status == 401
             assert refused.json["type"] == "error"
             assert refused.json["error"]["type"] == "authentication_error"
-            assert "x-zero-mem-key" in refused.json["error"]["message"]
+            message = refused.json["error"]["message"]
+            assert "x-zero-mem-key takes a key of this server" in message
+            assert "Authorization" not in message, "that field is the provider's"
         denied = run.send("/proxy/v1/chat/completions", ODD, ("x-zero-mem-key", reader))
         assert (denied.status, denied.json["error"]["code"]) == (403, "proxy_403")
         # A key of the store is none of the provider's: it opens nothing where theirs belongs.

@@ -16,6 +16,10 @@ from zero_mem.memory import Memory
 
 _MOST_VIEWS: Final = 256
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+_WANTED: Final = (
+    "this store needs a key: send it as `Authorization: Bearer zm_…`; connect takes it as "
+    "credential=, a command from ZERO_MEM_CREDENTIAL"
+)
 
 
 @dataclass(slots=True)
@@ -105,7 +109,7 @@ class Doors:
             self._keyless_until = self._clock() + self._recheck
             return self._memory
         self._keyless_until = 0.0
-        raise Refusal("no-credential", "send a key as `Authorization: Bearer zm_…`", _CHALLENGE)
+        raise Refusal("no-credential", _WANTED, _CHALLENGE)
 
     def _guarded(self, credential: str) -> Memory:
         view = self._memory.guarded(credential)

@@ -33,6 +33,10 @@ PREFIX: Final = "/proxy"
 KEY: Final = "x-zero-mem-key"
 """The field for a key of the store, since `Authorization` is the provider's."""
 
+_WANTED: Final = (
+    f"{KEY} takes a key of this server, and none was given, or one that is unknown, was revoked "
+    "or has expired"
+)
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 
 
@@ -152,7 +156,7 @@ class ProxyPart:
     async def _refuse(self, client: Client, error: ZeroMemError) -> None:
         status = problem_of(error).status
         wire_format = self._settings.upstreams.vendor_of(client.path, client.headers)
-        text = f"{error} (the field {KEY} is for the key)" if status == 401 else str(error)
+        text = _WANTED if status == 401 else str(error)
         body = error_body(wire_format, status, text)
         retry = status in (429, 503)
         await client.respond(status, error_headers(body, retry=retry), body)

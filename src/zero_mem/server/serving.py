@@ -15,10 +15,13 @@ import uvicorn
 
 from zero_mem.errors import NotAllowed, StoreUnavailable
 from zero_mem.memory import Memory
-from zero_mem.server.app import App
+from zero_mem.server.app import CONSOLE, App
 from zero_mem.server.parts import chosen
 from zero_mem.server.patience import patient
 from zero_mem.server.settings import Settings
+
+MCP: Final = "/mcp"
+"""Where the protocol is, with its extra."""
 
 LOG: Final = logging.getLogger("zero_mem.server")
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -84,8 +87,8 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     say(url)
-    if settings.proxy_upstream:
-        say(proxy_pointer(app, url, with_token=bool(keys)))
+    for line in pointers(app, url, with_token=bool(keys)):
+        say(line)
     if not keys:
         say(
             "OPEN ACCESS: there is no key, so whoever can use this machine may read and write "
@@ -93,6 +96,21 @@ def serve(memory: Memory, settings: Settings, say: Callable[[str], None]) -> Non
         )
     with _signals_done():
         Server(app, settings).run(sockets=[listening])
+
+
+def pointers(app: App, url: str, *, with_token: bool) -> Iterator[str]:
+    """Say where each part is, those alone that are served.
+
+    Raises:
+        InvalidInput: The proxy would lead to itself.
+    """
+    served = {part.prefix for part in app.parts}
+    if CONSOLE in served:
+        yield f"console {url}{CONSOLE}"
+    if MCP in served:
+        yield f"MCP {url}{MCP}, with a namespace {url}{MCP}/NAMESPACE"
+    if app.host.settings.proxy_upstream:
+        yield proxy_pointer(app, url, with_token=with_token)
 
 
 def proxy_pointer(app: App, url: str, *, with_token: bool) -> str:

@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,8 +16,8 @@ PREFIX: Final = "ZERO_MEM_SERVER_"
 """Begins the environment variable of a setting."""
 
 
-def _setting(default: Any, text: str, *, least: float | None = None) -> Any:
-    return field(default=default, metadata={"text": text, "least": least})
+def _setting(default: Any, text: str, *, least: float = -inf, most: float = inf) -> Any:
+    return field(default=default, metadata={"text": text, "least": least, "most": most})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class Settings:
     """How the server runs; each field is a setting with its default and what it means."""
 
     host: str = _setting("127.0.0.1", "Address to listen on.")
-    port: int = _setting(8765, "Port to listen on; 0 takes a free one.", least=0)
+    port: int = _setting(8765, "Port to listen on; 0 takes a free one.", least=0, most=65_535)
     names: str = _setting(
         "", "Host names, with commas, that it answers to without a key, besides loopback ones."
     )
@@ -48,10 +49,16 @@ class Settings:
     )
     rate: float = _setting(500.0, "Requests a second of one key; 0 is no limit.", least=0)
     burst: int = _setting(1000, "Requests that a key may make at once above its rate.", least=1)
-    backlog: int = _setting(1000, "Most requests that wait for the store; more are refused.")
+    backlog: int = _setting(
+        1000, "Most requests that wait for the store; more are refused.", least=1
+    )
     max_streams: int = _setting(100, "Most change feeds open at once.", least=0)
-    heartbeat: float = _setting(15.0, "Seconds of silence before a feed sends a comment.")
-    poll: float = _setting(0.5, "Seconds until a feed sees what other processes wrote.")
+    heartbeat: float = _setting(
+        15.0, "Seconds of silence before a feed sends a comment.", least=0.001
+    )
+    poll: float = _setting(
+        0.5, "Seconds until a feed sees what other processes wrote.", least=0.001
+    )
     recheck: float = _setting(1.0, "Seconds until a revoked key stops working.", least=0)
     console: bool = _setting(True, "Serve the console at /console.")
     proxy_upstream: str = _setting(
@@ -71,7 +78,9 @@ class Settings:
     )
     mcp: bool = _setting(True, "Serve the Model Context Protocol at /mcp, with its extra.")
     cors: str = _setting("", "Origins that browsers may call from, with commas.")
-    grace: float = _setting(10.0, "Seconds that requests get to end when the server stops.")
+    grace: float = _setting(
+        10.0, "Seconds that requests get to end when the server stops.", least=0
+    )
 
 
 def load(
@@ -137,10 +146,19 @@ def _checked(name: str, value: Any, where: str) -> Any:
         value = float(value)
     if type(value) is not kind:
         raise InvalidInput(f"{where} is {_KINDS[kind]}, not {value!r}")
-    least = next(f.metadata["least"] for f in fields(Settings) if f.name == name)
-    if least is not None and not value >= least:  # NaN is not
-        raise InvalidInput(f"{where} is at least {least}, not {value!r}")
+    if kind is float and not isfinite(value):
+        raise InvalidInput(f"{where} is a finite number, not {value!r}")
+    if kind in (int, float):
+        _check_range(name, value, where)
     return value
+
+
+def _check_range(name: str, value: float, where: str) -> None:
+    bounds = next(each.metadata for each in fields(Settings) if each.name == name)
+    if value < bounds["least"]:
+        raise InvalidInput(f"{where} is at least {bounds['least']}, not {value!r}")
+    if value > bounds["most"]:
+        raise InvalidInput(f"{where} is at most {bounds['most']}, not {value!r}")
 
 
 _KINDS: Final = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
