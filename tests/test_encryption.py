@@ -7,15 +7,21 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from zero_mem import Conflict, InvalidInput, Json, Memory, NotAllowed, NotFound
+from zero_mem.backup import verify_file
+from zero_mem.doctor import examine
 from zero_mem.encryption import Encryption, KeyFile, KeyService, MasterKey, SealedStorage
 from zero_mem.errors import StoreCorrupt
+from zero_mem.restore import restore
 from zero_mem.storage.seal import Seal
+from zero_mem.sync import sync
+from zero_mem.testing import FakeClock
 
 pytestmark = pytest.mark.req("prod:encrypt")
 
@@ -188,6 +194,51 @@ def test_an_erased_key_ends_its_namespace_alone_and_in_old_copies_too(
             with pytest.raises(NotAllowed, match="erased"):
                 memory.namespace("a").save("new")
             assert memory.namespace("b").get("1").content == "milk"
+
+
+@pytest.mark.req("prod:backup", "prod:doctor")
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_walks_over_a_store_passes_by_an_erased_namespace(
+    tmp_path: Path, encryption: Encryption, beside: bool
+) -> None:
+    """A tenant that left stops neither the sweep nor the backups of those that stayed."""
+    used = encryption if beside else replace(encryption, keys=None)
+    clock = FakeClock()
+    with opened(tmp_path, used, clock=clock) as memory, Memory.open() as other:
+        for tenant, text in (("a", "tea"), ("b", "milk")):
+            memory.namespace(tenant).save(text, expires_in=60)
+        sealed(memory).erase_keys(("a",))
+        clock.advance(61)
+        assert memory.subtree().namespaces() == [("b",)]
+        assert [receipt.memory_id for receipt in memory.expire().swept] == ["1"]
+        assert memory.verify().sound
+        assert [n for n in examine(memory).answers if n.verdict == "bad"] == []
+        assert sync(memory, other).stopped == {}
+        memory.backup(tmp_path / "after.backup")
+    assert verify_file(tmp_path / "after.backup", used).sound
+    restored = f"sqlite:///{tmp_path}/restored.db"
+    assert restore(tmp_path / "after.backup", restored, encryption=used).verified
+
+
+def test_a_namespace_whose_keys_were_erased_gets_no_new_one(memory: Memory) -> None:
+    memory.namespace("a").save("tea")
+    sealed(memory).erase_keys(("a",))
+    with pytest.raises(NotAllowed, match="were erased"):
+        sealed(memory).renew_key(("a",))
+
+
+def test_keys_that_are_missing_are_not_taken_for_erased_ones(
+    tmp_path: Path, encryption: Encryption
+) -> None:
+    with opened(tmp_path, encryption) as memory:
+        memory.namespace("a").save("tea")
+    elsewhere = replace(encryption, keys=KeyFile(tmp_path / "other.json"))
+    with opened(tmp_path, elsewhere) as memory:
+        assert memory.subtree().namespaces() == [("a",)]
+        with pytest.raises(NotAllowed, match="are missing; open the store with the key file"):
+            memory.expire()
+        with pytest.raises(NotAllowed, match="are missing"):
+            sealed(memory).renew_key(("a",))
 
 
 def test_keys_can_stand_in_the_store_itself(tmp_path: Path) -> None:

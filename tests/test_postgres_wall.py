@@ -11,6 +11,7 @@ from postgres_server import Server
 from zero_mem import Memory
 from zero_mem.errors import StoreUnavailable
 from zero_mem.storage.postgres_place import PostgresPlace
+from zero_mem.storage.postgres_schema import PARTITIONS
 
 pytestmark = pytest.mark.req("prod:namespaces")
 
@@ -54,7 +55,7 @@ def test_a_policy_stands_before_every_table_with_a_namespace(
     without = postgres.run(
         "SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid"
         " WHERE c.relnamespace = 'zero_mem'::regnamespace AND a.attname = 'namespace'"
-        " AND c.relkind IN ('r', 'p') AND NOT c.relispartition"
+        " AND c.relkind IN ('r', 'p')"
         " AND NOT (c.relrowsecurity AND c.relforcerowsecurity)",
         database="store",
     )
@@ -64,6 +65,16 @@ def test_a_policy_stands_before_every_table_with_a_namespace(
 @pytest.mark.parametrize("table", [*WALLED, "namespace"])
 def test_who_names_no_namespace_sees_nothing(connection: psycopg.Connection, table: str) -> None:
     assert seen(connection, table) == set()
+
+
+@pytest.mark.parametrize("table", [table for table in WALLED if table != "counter"])
+def test_who_names_a_partition_goes_around_no_wall(
+    connection: psycopg.Connection, numbers: dict[str, int], table: str
+) -> None:
+    parts = [f"{table}_{part}" for part in range(PARTITIONS)]
+    assert set().union(*(seen(connection, part) for part in parts)) == set()
+    be_in(connection, numbers["alice"])
+    assert set().union(*(seen(connection, part) for part in parts)) <= {numbers["alice"]}
 
 
 @pytest.mark.parametrize("table", [table for table in WALLED if table != "vector"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -61,7 +61,7 @@ class Keys:
         """Give the seal of a namespace, None where nothing was written to it yet.
 
         Raises:
-            NotAllowed: Its keys were erased, or are not where they should be.
+            NotAllowed: Its keys were erased, or are missing.
         """
         found = self._fresh.get(row.path) or self._seals.get(row.path)
         if found is None:
@@ -77,9 +77,27 @@ class Keys:
         # The row at hand may count changes that are still to be written.
         there = self._transaction.namespace(row.path)
         if self._wrapped(row) or (there is not None and there.sequence):
+            name = "/".join(row.path)
+            if _all_erased(self._wrapped(row)):
+                raise NotAllowed(
+                    f"the keys of namespace {name} were erased; what it held can't be read again"
+                )
             raise NotAllowed(
-                f"the keys of namespace {'/'.join(row.path)} were erased, or are missing"
+                f"the keys of namespace {name} are missing; open the store with the key file that "
+                "it was written with (ZERO_MEM_KEYS_FILE on the command line)"
             )
+
+    def living(self, rows: Sequence[NamespaceRow]) -> list[NamespaceRow]:
+        """Leave out the namespaces whose keys were erased."""
+        # One reading of the key file serves all of them.
+        every = None if self._encryption.keys is None else self._encryption.keys.every()
+        return [
+            row
+            for row in rows
+            if row.path in self._fresh
+            or row.path in self._seals
+            or not _all_erased(self._wrapped(row) if every is None else every.get(row.path, {}))
+        ]
 
     def unwrapped(self, row: NamespaceRow) -> dict[int, bytes]:
         """Read and unwrap the data keys of a namespace."""
@@ -123,6 +141,11 @@ class Keys:
             return self._encryption.keys.read(row.path)
         found = self._transaction.decisions(row, KEYS)
         return {decision.key: decision.value or "" for decision in found}
+
+
+def _all_erased(wrapped: Mapping[str, str]) -> bool:
+    """Tell whether there were keys, and none is left."""
+    return bool(wrapped) and not any(wrapped.values())
 
 
 def _context(row: NamespaceRow) -> bytes:

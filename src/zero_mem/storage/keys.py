@@ -160,6 +160,10 @@ class KeyFile:
         """Read the wrapped keys of a namespace by number."""
         return self._all().get(_name(namespace), {})
 
+    def every(self) -> dict[Path, dict[str, str]]:
+        """Read the wrapped keys of all namespaces, in one reading of the file."""
+        return {tuple(json.loads(name)): keys for name, keys in self._all().items()}
+
     def write(self, namespace: Path, keys: dict[str, str]) -> None:
         """Keep the wrapped keys of a namespace, durably, in the place of those before."""
         with self._locked():

@@ -18,7 +18,7 @@ from zero_mem.errors import MigrationNeeded, StoreCorrupt, StoreUnavailable
 from zero_mem.storage.postgres_copy import copy_store
 from zero_mem.storage.postgres_server import Connection, Server, translated
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 PARTITIONS = 16
 """Hash partitions of each large table."""
 

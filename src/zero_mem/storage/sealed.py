@@ -125,10 +125,15 @@ class SealedStorage(Storage):
 
         Returns:
             The number of the new key.
+
+        Raises:
+            NotAllowed: The keys that it had were erased, or are missing.
         """
         with self._inner.transaction(write=True) as transaction:
             row = transaction.create_namespace(path)
-            number = Keys(transaction, self._encryption, {}).renew(row)
+            keys = Keys(transaction, self._encryption, {})
+            keys.known(row)
+            number = keys.renew(row)
         self.forget_keys()
         return number
 
@@ -197,8 +202,8 @@ class SealedTransaction(Transaction):
         return self._inner.create_namespace(path)
 
     def namespaces(self, prefix: Path) -> list[NamespaceRow]:
-        """See `Transaction`."""
-        return self._inner.namespaces(prefix)
+        """See `Transaction`; whoever walks over a store passes by what can't be read again."""
+        return self._keys.living(self._inner.namespaces(prefix))
 
     def store_namespace(self, row: NamespaceRow) -> None:
         """See `Transaction`."""
