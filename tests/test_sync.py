@@ -608,6 +608,31 @@ def test_a_number_that_is_used_again_means_another_change(
         assert back.get(memory_id).content == "v2 here"
 
 
+@pytest.mark.req("history:purge")
+def test_a_purge_after_the_moment_of_a_restore_still_reaches_other_stores(
+    stores: Stores, tmp_path: Path, clock: FakeClock
+) -> None:
+    one, other, third = stores("sqlite"), stores("memory"), stores("memory")
+    space, twin, stranger = (each.namespace("acme") for each in (one, other, third))
+    memory_id = space.save("never to be read again").memory_id
+    exchange(space, twin)
+    moment = clock()
+    clock.advance(10)
+    space.save("cut off by the moment")
+    space.purge(memory_id)
+    one.backup(tmp_path / "b")
+    restore(tmp_path / "b", f"sqlite:///{tmp_path}/again.db", until=moment)
+    with Memory.open(f"sqlite:///{tmp_path}/again.db", clock=clock) as again:
+        back = again.namespace("acme")
+        assert [entry.operation for entry in back.changes(after=0)] == ["save", "purge"]
+        assert faults(again.storage) == []
+        back.save("after the restore")
+        for with_whom in (twin, stranger):
+            exchange(back, with_whom)
+            assert records(back).keys() == records(with_whom).keys()
+            assert [record.content for record in with_whom.list()] == ["after the restore"]
+
+
 def test_a_store_that_went_back_in_time_is_refused(stores: Stores, tmp_path: Path) -> None:
     one, other = stores("sqlite"), stores("memory")
     space = one.namespace("acme")

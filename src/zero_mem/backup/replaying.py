@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from zero_mem.errors import Conflict
 from zero_mem.storage.base import (
     Change,
     Decision,
+    NamespaceRow,
     Storage,
     Stored,
     Transaction,
 )
-from zero_mem.storage.codec import JSON, TEXT, decode_body, decode_fields
+from zero_mem.storage.codec import JSON, TEXT, decode_body, decode_fields, encode_fields
+from zero_mem.storage.times import from_micros
 from zero_mem.types import Body, Path
 
 BATCH: Final = 500
@@ -45,20 +48,73 @@ def replay(
     Raises:
         Conflict: An archive does not continue the one before.
     """
-    cut: set[Path] = set()
+    cut = _Cut()
     with storage.transaction(write=True) as transaction:
         for number, lines in enumerate(archives, start=1):
             # What is not journalled stands whole in each archive.
             skipped = () if number == len(archives) else ("decision", "hold")
             _take(transaction, lines, until, cut, skipped)
         check(transaction)
+        for path, purges in cut.purges.items():
+            _say_again(transaction, path, purges)
+
+
+class _Cut:
+    """What a moment leaves out: of which namespaces entries, and the purges among them."""
+
+    def __init__(self) -> None:
+        self.paths: set[Path] = set()
+        self.purges: dict[Path, dict[str, list[Any]]] = {}
+
+    def leave_out(self, path: Path, entry: list[Any]) -> None:
+        self.paths.add(path)
+        if entry[4] == "purge":
+            self.purges.setdefault(path, {})[entry[7]] = entry
+
+
+def _say_again(transaction: Transaction, path: Path, purges: Mapping[str, list[Any]]) -> None:
+    """Journal the purges of records that are erased here, though they came after the moment.
+
+    What they erased can't be brought back, and only the journal tells other stores of it.
+    """
+    row = transaction.create_namespace(path)
+    erased = [
+        stored
+        for stored in transaction.by_ids(row, purges.keys()).values()
+        if stored.ended_by == "purge"
+    ]
+    changes = [_purge(row, stored, purges[stored.record.memory_id]) for stored in erased]
+    if changes:
+        transaction.apply(row, changes)
+        transaction.erase(row, [change.after for change in changes], nameless=_NO_SCOPE)
+        transaction.store_namespace(row)
+
+
+def _purge(row: NamespaceRow, before: Stored, entry: list[Any]) -> Change:
+    row.sequence += 1
+    row.last_at = at = max(row.last_at, entry[2])
+    record = replace(
+        before.record, version=before.record.version + 1, recorded_at=from_micros(at), content=""
+    )
+    after = before._replace(record=record, sequence=row.sequence, parent=before.digest)
+    return Change(
+        operation="purge",
+        group=row.sequence,
+        at=at,
+        actor=entry[3],
+        reason=entry[5],
+        before=before,
+        after=after,
+        body_changed=True,
+        fields=encode_fields(after),
+    )
 
 
 def _take(
     transaction: Transaction,
     lines: Iterable[tuple[str, Any]],
     until: int | None,
-    cut: set[Path],
+    cut: _Cut,
     skipped: Collection[str],
 ) -> None:
     """Write the lines of one archive, a namespace after the other."""
@@ -82,14 +138,14 @@ class _Space:
         transaction: Transaction,
         value: Mapping[str, Any],
         until: int | None,
-        cut: set[Path],
+        cut: _Cut,
     ) -> None:
         self._transaction = transaction
         self._value = value
         self._until = until
         self._cut = cut
         self._row = row = transaction.create_namespace(tuple(value["path"]))
-        if row.sequence != value["after"] and row.path not in cut:
+        if row.sequence != value["after"] and row.path not in cut.paths:
             raise Conflict(
                 f"namespace {'/'.join(row.path)} ends at entry {row.sequence} and the archive "
                 f"goes on after {value['after']}; restore the backup that it continues"
@@ -107,7 +163,7 @@ class _Space:
 
     def entry(self, value: list[Any]) -> None:
         if self._until is not None and value[2] > self._until:
-            self._cut.add(self._row.path)
+            self._cut.leave_out(self._row.path, value)
             return
         self._entries.append(value)
         if len(self._entries) >= BATCH:
