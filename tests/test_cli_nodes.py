@@ -144,3 +144,21 @@ def test_what_is_wrong_is_said_before_anything_is_done(
     assert "operator" in run("move", "acme", "--to", "right", "--admins", admins, code=4).stderr
     monkeypatch.setenv("ZERO_MEM_URL", f"sqlite:///{tmp_path}/agent.db")
     assert "has nodes" in run("list", code=2).stderr
+
+
+def test_a_move_between_databases_of_one_server_is_refused(
+    servers: dict[str, Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = servers["left"]
+    urls = {name: new_database(server, name) for name in ("one", "two")}
+    table, admins = tmp_path / "routes.json", tmp_path / "admins.json"
+    write_routes(table, Routes(nodes=urls, default="one", routes={}))
+    admins.write_text(json.dumps({name: server.url(name) for name in urls}))
+    monkeypatch.setenv("ZERO_MEM_URL", f"routes:///{table}")
+    with Memory.open(f"routes:///{table}") as memory:
+        memory.namespace("acme").save("stays")
+    refused = run("move", "acme", "--to", "two", "--admins", str(admins), code=2)
+    assert "databases of one server" in refused.output
+    assert read_routes(table).node_of(("acme",)) == "one"
+    for name in urls:
+        server.run(f"DROP DATABASE {name} WITH (FORCE)")

@@ -117,7 +117,8 @@ def refuse_full(storage: Storage) -> None:
     with storage.transaction() as transaction:
         if any(row.sequence for row in transaction.namespaces(())):
             raise NotAllowed(
-                "the store to restore into holds memories; name a new one, or overwrite it"
+                "the store to restore into holds memories: name a new one; a file can be "
+                "replaced (overwrite)"
             )
 
 

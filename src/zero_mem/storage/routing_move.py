@@ -54,7 +54,7 @@ def move_tenant(
         How many namespaces were moved.
 
     Raises:
-        InvalidInput: The table has no such node.
+        InvalidInput: The table has no such node, or both are databases of one server.
         StoreUnavailable: A node can't be reached or does not let this user replicate, or it
             takes too long.
     """
@@ -74,6 +74,7 @@ def move_tenant(
         _connected(ends[0]) as old,
         _connected(ends[1]) as new,
     ):
+        _check_apart(old, new)
         move = _Move(
             old=old,
             new=new,
@@ -98,6 +99,16 @@ def _connected(target: Target) -> Connection:
     # A user whom the policies hold back would see no row, and move none: an error instead.
     connection.execute("SET row_security = off")
     return connection
+
+
+def _check_apart(old: Connection, new: Connection) -> None:
+    """Refuse two databases of one server, which would wait for each other without end."""
+    ask = "SELECT system_identifier FROM pg_control_system()"
+    if old.execute(ask).fetchone() == new.execute(ask).fetchone():
+        raise InvalidInput(
+            "both nodes are databases of one server, and rows are moved between servers: export "
+            "and import them, or put the new node on a server of its own"
+        )
 
 
 @dataclass(slots=True, kw_only=True)
