@@ -6,6 +6,7 @@ They are mounted, which only root may do, and not in every container: tests skip
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+"""Where administrators' programs are, on the path or not."""
 
 only_root_mounts = pytest.mark.skipif(
     sys.platform != "linux" or os.getuid() != 0, reason="only root may mount a disk"
@@ -93,7 +97,9 @@ class FailingDisk:
     def mend(self) -> None:
         """Take it off, repair it and mount it again; no file of it may be open."""
         _unmount(self.folder)
-        subprocess.run(["fsck.ext4", "-p", str(self.image)], capture_output=True, check=False)
+        checker = shutil.which("fsck.ext4", path=SYSTEM_PATH)
+        assert checker is not None
+        subprocess.run([checker, "-p", str(self.image)], capture_output=True, check=False)
         self.attach()
 
 
@@ -103,7 +109,8 @@ def failing_disk(folder: Path, image: Path, size: int) -> Iterator[FailingDisk]:
     folder.mkdir(exist_ok=True)
     with open(image, "wb") as file:
         file.truncate(size)
-    if subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=False).returncode:
+    maker = shutil.which("mkfs.ext4", path=SYSTEM_PATH)
+    if maker is None or subprocess.run([maker, "-q", "-F", str(image)], check=False).returncode:
         pytest.skip("no mkfs.ext4 here")
     disk = FailingDisk(folder, image)
     disk.attach()

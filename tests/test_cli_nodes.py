@@ -146,6 +146,15 @@ def test_what_is_wrong_is_said_before_anything_is_done(
     assert "has nodes" in run("list", code=2).stderr
 
 
+def test_moving_asks_for_rights(table: Path, memory: Memory, tmp_path: Path) -> None:
+    admins = tmp_path / "users.json"
+    admins.write_text(json.dumps(dict(read_routes(table).nodes)))
+    refused = run("move", "acme", "--to", "right", "--admins", str(admins), code=5)
+    assert "lacks a right" in refused.output
+    assert read_routes(table).node_of(("acme",)) == "left"
+    assert memory.namespace("acme", "bob").count() == 9
+
+
 def test_a_move_between_databases_of_one_server_is_refused(
     servers: dict[str, Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

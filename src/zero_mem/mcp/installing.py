@@ -26,7 +26,8 @@ NAME: Final = "zero-mem"
 _NAMES: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MARK: Final = "\ufeff"
 _HEADER: Final = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_BLANK_OR_COMMENT: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\r?\n)*+\Z")
+_LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_BLANK_OR_COMMENT: Final = re.compile(r"[ \t]*(?:#[^\n]*)?\r?\n")
 
 
 def installing(client: Client, path: Path, command: Sequence[str], *, name: str = NAME) -> Change:
@@ -249,6 +250,7 @@ def _toml_blocks(text: str, servers: str, name: str) -> Iterator[tuple[int, int]
         end = next((at for at in headers if ours.match(text, at) is None), len(text))
         if end < len(text):
             # What stands before the next table belongs to that one.
-            kept = _BLANK_OR_COMMENT.search(text, first.start(), end)
-            end = kept.start() if kept else end
+            lines = _LINE.findall(text, first.start(), end)
+            while lines and _BLANK_OR_COMMENT.fullmatch(lines[-1]):
+                end -= len(lines.pop())
         yield first.start(), end

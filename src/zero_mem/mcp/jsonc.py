@@ -15,7 +15,10 @@ from typing import Any, Final
 from zero_mem.errors import InvalidInput
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
-_SPACE_AND_COMMENTS: Final = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
+_SPACE_AND_COMMENTS: Final = re.compile(
+    # A possessive group would be shorter, and is wrong before Python 3.11.5 (gh-106052).
+    r"(?:[ \t\r\n]|//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)*"
+)
 _SCALAR: Final = re.compile(
     r'"(?:[^"\\\x00-\x1f]|\\.)*+"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null'
 )

@@ -17,8 +17,8 @@ _HEADING: Final = re.compile(r"[ \t]*[\"'`*]*[^\W\d][\w .-]{0,40}[\"'`*]*[ \t]*|
 _ITEM: Final = re.compile(r"\s*(?:'(?P<text>(?:[^']|'')*)'|\"[^\"]*\"|[^,'\"]*)\s*(?:,|$)")
 _INSERT: Final = re.compile(
     r"(?i)insert\s+into\s+[^\s(]{1,100}\s*\((?P<names>[^()]{1,2000})\)\s*values\s*"
-    # Possessive: two quotes could be read in two ways, and n of them in 2**n.
-    r"\((?P<value>(?:[^()']|'(?:[^']|'')*+')*+)\)"
+    # Two quotes are the end of one string and the beginning of the next: read in one way only.
+    r"\((?P<value>(?:[^()']|'[^']*')*)\)"
 )
 _LIST: Final = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)s|secrets)[\"']?[ ]?[:=][ ]?"
