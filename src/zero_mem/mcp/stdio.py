@@ -275,19 +275,24 @@ class _Outgoing(_Stream):
 def _ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
     """Take the first signal as the end of stdin; a second one ends the process as usual."""
     loop = asyncio.get_running_loop()
-    taken = (signal.SIGINT, signal.SIGTERM)
+    taken = _signals_here()
 
     def first() -> None:
         for each in taken:
             loop.remove_signal_handler(each)
         end()
 
-    with suppress(NotImplementedError, RuntimeError, ValueError):  # not there, or not this thread
-        for each in taken:
-            loop.add_signal_handler(each, first)
+    for each in taken:
+        loop.add_signal_handler(each, first)
     try:
         yield
     finally:
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            for each in taken:
-                loop.remove_signal_handler(each)
+        for each in taken:
+            loop.remove_signal_handler(each)
+
+
+def _signals_here() -> tuple[signal.Signals, ...]:
+    """Name the signals that a loop can take: on Windows none, elsewhere in the main thread only."""
+    if os.name == "nt" or threading.current_thread() is not threading.main_thread():
+        return ()
+    return (signal.SIGINT, signal.SIGTERM)
