@@ -169,6 +169,12 @@ def _space(method: str, path: str, call: str, **example: Any) -> Route:
     return Route(method=method, path=path, target="space", call=call, example=example)
 
 
+def _read(target: Target, call: str, **example: Any) -> Route:
+    """Make the route of a read of a past or a subtree, whose arguments are too many for a query."""
+    path = f"/v1/{target}/{call}"
+    return Route(method="POST", path=path, target=target, call=call, example=example)
+
+
 _ONE = "/v1/records/{memory_id}"
 
 ROUTES: Final = (
@@ -225,56 +231,14 @@ ROUTES: Final = (
     _space("POST", "/v1/holds/release", "release", owner="agent"),
     _space("GET", "/v1/failures", "failures"),
     Route(method="GET", path="/v1/past/records/{memory_id}", target="past", call="get"),
-    Route(
-        method="POST",
-        path="/v1/past/list",
-        target="past",
-        call="list",
-        example={"where": {"kind": "note"}},
-    ),
-    Route(
-        method="POST",
-        path="/v1/past/search",
-        target="past",
-        call="search",
-        example={"query": "time zone"},
-    ),
-    Route(
-        method="POST",
-        path="/v1/past/recall",
-        target="past",
-        call="recall",
-        example={"query": "Which time zone?"},
-    ),
+    _read("past", "list", where={"kind": "note"}),
+    _read("past", "search", query="time zone"),
+    _read("past", "recall", query="Which time zone?"),
     Route(method="GET", path="/v1/subtree/namespaces", target="subtree", call="namespaces"),
-    Route(
-        method="POST",
-        path="/v1/subtree/list",
-        target="subtree",
-        call="list",
-        example={"limit": 10},
-    ),
-    Route(
-        method="POST",
-        path="/v1/subtree/count",
-        target="subtree",
-        call="count",
-        example={"where": {"kind": "note"}},
-    ),
-    Route(
-        method="POST",
-        path="/v1/subtree/search",
-        target="subtree",
-        call="search",
-        example={"query": "time zone"},
-    ),
-    Route(
-        method="POST",
-        path="/v1/subtree/recall",
-        target="subtree",
-        call="recall",
-        example={"query": "Which time zone?"},
-    ),
+    _read("subtree", "list", limit=10),
+    _read("subtree", "count", where={"kind": "note"}),
+    _read("subtree", "search", query="time zone"),
+    _read("subtree", "recall", query="Which time zone?"),
     Route(method="GET", path="/v1/now", target="store", call="now"),
     Route(method="GET", path="/v1/stats", target="store", call="stats"),
     Route(method="GET", path="/v1/ledger", target="store", call="ledger"),
